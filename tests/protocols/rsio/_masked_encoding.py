@@ -3,21 +3,18 @@
 No file of penstock knows it. It has an id of its own, and uses public names only.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 from penstock.protocols.rsio import (
     NEED_MORE,
     Encoding,
-    ExtensionMessage,
     FieldKind,
-    Message,
     MessageDecoder,
     RsioSink,
     WireLimits,
     WireStream,
     encoding_error,
-    fields_of,
 )
 
 ID = 200
@@ -29,88 +26,28 @@ class MaskedEncoding(Encoding):
 
     name: ClassVar[str] = "masked"
 
-    def encode(self, message: Message, /) -> bytes:
-        if isinstance(message, ExtensionMessage):
-            return self.extension_header(message.type, len(message.body)) + message.body
-        code, fields = fields_of(message)
-        return bytes([code]) + b"".join(map(_field, fields))
+    def encode_number(self, number: int, /) -> bytes:
+        return _mark(number, ";")
 
-    def next_header(self, subscriber: int, length: int, /) -> bytes:
-        return b"\x21" + _number(subscriber) + _mark(length, ":")
-
-    def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
-        return b"\x22" + _number(subscriber) + _number(count) + _mark(length, ":")
-
-    def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
-        return (b"\x24" if last else b"\x23") + _number(subscriber) + _number(element) + _mark(length, ":")
-
-    def extension_header(self, code: int, length: int, /) -> bytes:
-        return bytes([code]) + _mark(length, ":")
+    def encode_length(self, length: int, kind: FieldKind, /) -> bytes:
+        return _mark(length, "[" if kind is FieldKind.NUMBERS else ":")
 
     def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> "MaskedDecoder":
         return MaskedDecoder(sink, streams, limits)
 
 
 class MaskedDecoder(MessageDecoder):
-    """Reads the fields one by one."""
+    """Reads numbers and lengths; the base does the rest."""
 
-    def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
-        code, position = data[start], start + 1
-        values: list[Any] = []
-        for index, kind in enumerate(fields):
-            number, position = _read(data, position, _END[kind])
-            if position < 0:
-                return NEED_MORE
-            if kind is FieldKind.NUMBER:
-                self.check_number(code, index, number)
-                values.append(number)
-                continue
-            self.check_length(code, number, values)
-            if kind is FieldKind.NUMBERS:
-                numbers: list[int] = []
-                for _ in range(number):
-                    each, position = _read(data, position, ";")
-                    if position < 0:
-                        return NEED_MORE
-                    numbers.append(each)
-                values.append(tuple(numbers))
-                continue
-            begin, position = position, position + number
-            if position > len(data):
-                return self.wait_for(position - start)
-            values.append(data[begin:position])
-        self.deliver(code, values)
-        return position
+    def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
+        return _read(data, position, ";")
 
-    def read_extension(self, data: bytes, start: int, /) -> int:
-        length, position = _read(data, start + 1, ":")
-        if position < 0:
-            return NEED_MORE
-        self.check_length(data[start], length, ())
-        if position + length > len(data):
-            self.sink.check_extension(data[start], length)
-            return self.wait_for(position + length - start)
-        self.deliver_extension(data[start], data[position : position + length])
-        return position + length
-
-
-_END = {FieldKind.NUMBER: ";", FieldKind.TEXT: ":", FieldKind.BYTES: ":", FieldKind.NUMBERS: "["}
+    def read_length(self, data: bytes, position: int, kind: FieldKind, /) -> tuple[int, int]:
+        return _read(data, position, "[" if kind is FieldKind.NUMBERS else ":")
 
 
 def _mark(number: int, end: str) -> bytes:
     return f"{number}{end}".encode().translate(_TURNED)
-
-
-def _number(number: int) -> bytes:
-    return _mark(number, ";")
-
-
-def _field(value: Any) -> bytes:
-    if isinstance(value, int):
-        return _number(value)
-    if isinstance(value, tuple):
-        return _mark(len(value), "[") + b"".join(map(_number, value))
-    return _mark(len(value), ":") + bytes(value)
 
 
 def _read(data: bytes, position: int, end: str) -> tuple[int, int]:

@@ -50,6 +50,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a name that is too long": (encoded(rsio.Subscribe(publisher="n" * 17, subscriber=0), cut=21), "limit:name 17 > 16"),
     "a reason that is too long": (encoded(rsio.Goodbye(reason="r" * 21), cut=21), "limit:reason 21 > 20"),
     "an error that is too long": (encoded(rsio.OnError(subscriber=0, error="e" * 21), cut=21), "limit:text 21 > 20"),
+    "a number above 2^63-1": (b"\x12" + ENCODING.next_header(1 << 63, 0)[1:21], "protocol:encoding"),
     "an elementSize that is too large": (encoded(rsio.OnSubscribe(subscriber=9, element_size=65)), "limit:frame 65 > 64"),
 }
 

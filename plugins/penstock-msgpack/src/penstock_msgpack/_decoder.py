@@ -6,11 +6,11 @@ Rules of this file:
 * If the bytes end within a message, nothing has changed, and it is read again from its start.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from penstock.protocols.rsio import NEED_MORE, FieldKind, MessageDecoder, RsioSink, WireLimits, WireStream
 from penstock.wire import LONGEST_RUN, deliver_run, has_equal_headers
-from penstock_msgpack._heads import ARRAY, BIN, BIN_8, BIN_16, STR, read_uint
+from penstock_msgpack._heads import BIN, BIN_8, BIN_16, HEADS, read_uint
 
 
 class MsgpackDecoder(MessageDecoder):
@@ -22,48 +22,11 @@ class MsgpackDecoder(MessageDecoder):
         super().__init__(sink, streams, limits)
         self._longest = min(limits.frame, limits.element)  # an element in one message is bounded by both
 
-    def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
-        code, position = data[start], start + 1
-        values: list[object] = []
-        for index, kind in enumerate(fields):
-            value: object
-            if kind is FieldKind.NUMBER:
-                number, position = read_uint(data, position)
-                if position < 0:
-                    return NEED_MORE
-                self.check_number(code, index, number)
-                value = number
-            else:
-                heads = ARRAY if kind is FieldKind.NUMBERS else STR if kind is FieldKind.TEXT else BIN
-                length, position = heads.read(data, position)
-                if position < 0:
-                    return NEED_MORE
-                self.check_length(code, length, values)
-                if kind is FieldKind.NUMBERS:
-                    value, position = _read_uints(data, position, length)
-                    if position < 0:
-                        return NEED_MORE
-                else:
-                    begin, position = position, position + length
-                    if position > len(data):
-                        return self.wait_for(position - start)
-                    value = data[begin:position]
-            values.append(value)
-        self.deliver(code, values)
-        return position
+    def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
+        return read_uint(data, position)
 
-    def read_extension(self, data: bytes, start: int, /) -> int:
-        length, position = BIN.read(data, start + 1)
-        if position < 0:
-            return NEED_MORE
-        self.check_length(data[start], length, ())
-        end = position + length
-        if end > len(data):
-            # The length alone may be a fault, and bytes that would be refused are not waited for.
-            self.sink.check_extension(data[start], length)
-            return self.wait_for(end - start)
-        self.deliver_extension(data[start], data[position:end])
-        return end
+    def read_length(self, data: bytes, position: int, kind: FieldKind, /) -> tuple[int, int]:
+        return HEADS[kind].read(data, position)
 
     def read_elements(self, data: bytes, start: int, /) -> int:  # noqa: PLR0911  # a call for each case would cost as much as the case
         # Heads of one byte are read here, without a call. An index behind the end raises IndexError, which is cheaper than comparisons.
@@ -137,13 +100,3 @@ class MsgpackDecoder(MessageDecoder):
         else:
             stream.receive_run(elements)
         return end
-
-
-def _read_uints(data: bytes, position: int, count: int) -> tuple[tuple[int, ...], int]:
-    numbers = []
-    for _ in range(count):
-        number, position = read_uint(data, position)
-        if position < 0:
-            return (), NEED_MORE
-        numbers.append(number)
-    return tuple(numbers), position

@@ -3,21 +3,16 @@
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from penstock.api import UsageError
 from penstock.protocols.rsio import (
-    FIELDS,
     Encoding,
-    ExtensionMessage,
     FieldKind,
-    Message,
     RsioSink,
     WireLimits,
     WireStream,
-    fields_of,
 )
 from penstock.wire import join_each, join_same, length_of_all
 from penstock_msgpack._decoder import MsgpackDecoder
-from penstock_msgpack._heads import ARRAY, BIN, BIN_HEADS, STR, encode_uint
+from penstock_msgpack._heads import BIN_HEADS, HEADS, encode_uint
 
 _ON_NEXT: Final = b"\x21"
 _EXTENSIONS: Final = range(0x40, 0x7F)
@@ -28,33 +23,14 @@ class MsgpackEncoding(Encoding):
 
     name: ClassVar[str] = "msgpack"
 
-    def encode(self, message: Message, /) -> bytes:
-        if isinstance(message, ExtensionMessage):
-            return self.extension_header(message.type, len(message.body)) + message.body
-        code, fields = fields_of(message)
-        parts = [bytes([code])]
-        for kind, field in zip(FIELDS[code], fields, strict=True):
-            if kind is FieldKind.NUMBER:
-                parts.append(encode_uint(field))
-            elif kind is FieldKind.NUMBERS:
-                parts += (ARRAY.encode(len(field)), *map(encode_uint, field))
-            else:
-                parts += ((STR if kind is FieldKind.TEXT else BIN).encode(len(field)), field)
-        return b"".join(parts)
+    def encode_number(self, number: int, /) -> bytes:
+        return encode_uint(number)
+
+    def encode_length(self, length: int, kind: FieldKind, /) -> bytes:
+        return HEADS[kind].encode(length)
 
     def next_header(self, subscriber: int, length: int, /) -> bytes:
         return _ON_NEXT + encode_uint(subscriber) + BIN_HEADS[length]
-
-    def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
-        return b"\x22" + encode_uint(subscriber) + encode_uint(count) + BIN.encode(length)
-
-    def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
-        return (b"\x24" if last else b"\x23") + encode_uint(subscriber) + encode_uint(element) + BIN.encode(length)
-
-    def extension_header(self, code: int, length: int, /) -> bytes:
-        if code not in _EXTENSIONS:
-            raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")
-        return bytes([code]) + BIN.encode(length)
 
     def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> MsgpackDecoder:
         return MsgpackDecoder(sink, streams, limits)

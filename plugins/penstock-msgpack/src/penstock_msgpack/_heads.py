@@ -9,7 +9,7 @@ Rules of this file:
 from typing import Final
 
 from penstock.api import ProtocolError, UsageError
-from penstock.protocols.rsio import NEED_MORE, encoding_error
+from penstock.protocols.rsio import NEED_MORE, FieldKind, encoding_error
 
 LARGEST: Final = 2**63 - 1
 """The largest number of RS.io."""
@@ -61,6 +61,10 @@ class LengthHeads:
 STR: Final = LengthHeads("a str", {0xD9: 1, 0xDA: 2, 0xDB: 4}, range(0xA0, 0xC0))
 BIN: Final = LengthHeads("a bin", {BIN_8: 1, BIN_16: 2, 0xC6: 4})
 ARRAY: Final = LengthHeads("an array", {0xDC: 2, 0xDD: 4}, range(0x90, 0xA0))
+
+
+HEADS: Final = {FieldKind.NUMBERS: ARRAY, FieldKind.TEXT: STR, FieldKind.BYTES: BIN}
+"""By the kind of a field, the heads that it has."""
 
 
 def encode_uint(n: int) -> bytes:

@@ -37,6 +37,10 @@ class ProtobufDecoder(MessageDecoder):
         super().__init__(sink, streams, limits)
         self._longest = min(limits.frame, limits.element)  # an element in one message is bounded by both
 
+    def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
+        # Only the lengths of messages are read with this, and these are varints of the compact encoding.
+        return decode_varint(data, position)
+
     def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
         code = data[start]
         size, position = decode_varint(data, start + 1)
@@ -60,19 +64,6 @@ class ProtobufDecoder(MessageDecoder):
             else:
                 self.check_length(code, len(value), values)
         self.deliver(code, values)
-        return end
-
-    def read_extension(self, data: bytes, start: int, /) -> int:
-        length, position = decode_varint(data, start + 1)
-        if position < 0:
-            return NEED_MORE
-        self.check_length(data[start], length, ())
-        end = position + length
-        if end > len(data):
-            # The length alone may be a fault, and bytes that would be refused are not waited for.
-            self.sink.check_extension(data[start], length)
-            return self.wait_for(end - start)
-        self.deliver_extension(data[start], data[position:end])
         return end
 
     def read_elements(self, data: bytes, start: int, /) -> int:  # noqa: PLR0911  # a call for each case would cost as much as the case

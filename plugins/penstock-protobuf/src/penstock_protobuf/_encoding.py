@@ -67,6 +67,9 @@ class ProtobufEncoding(Encoding):
 
     name: ClassVar[str] = "protobuf"
 
+    def encode_number(self, number: int, /) -> bytes:
+        return encode_varint(number)
+
     def encode(self, message: Message, /) -> bytes:
         if isinstance(message, ExtensionMessage):
             return COMPACT.encode(message)

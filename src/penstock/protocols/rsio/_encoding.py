@@ -6,12 +6,17 @@ through the hook ``penstock_encodings``.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
+from penstock.api import UsageError
 from penstock.protocols.rsio import _encode
+from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio._decode import RsioDecoder, WireLimits
+from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind
+from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._messages import Cancel, Message, OnComplete, OnSubscribe, Request, Subscribe
 from penstock.protocols.rsio._sink import RsioSink, WireStream
+from penstock.protocols.rsio._varint import encode_varint
 from penstock.wire import BufferedDecoder, join_same, length_of_all
 
 
@@ -19,31 +24,16 @@ class Encoding(ABC):
     """Encodes messages, and makes a decoder for each connection. It has no state of its own: one object may serve many connections.
 
     Elements are not passed to an encoding one by one: it returns the bytes in front of an element, which is the last field of its message.
-    The methods that are not abstract are made of the others. Replace them where speed matters: `join_run` first.
+    If a message is its type and then its fields one behind the other, `encode_number` and `decoder` are enough: the other methods
+    are made of these. Replace them for other forms, and where speed matters: `join_run` first.
     """
 
     name: ClassVar[str]
     """The name of the `Factory` that offers it: ``msgpack``."""
 
     @abstractmethod
-    def encode(self, message: Message, /) -> bytes:
-        """Return the bytes of any message. Raises UsageError for a number that does not fit."""
-
-    @abstractmethod
-    def next_header(self, subscriber: int, length: int, /) -> bytes:
-        """Return the bytes in front of an element of `length` bytes."""
-
-    @abstractmethod
-    def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
-        """Return the bytes in front of `count` elements of fixed size, which have `length` bytes together."""
-
-    @abstractmethod
-    def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
-        """Return the bytes in front of a part of `length` bytes."""
-
-    @abstractmethod
-    def extension_header(self, code: int, length: int, /) -> bytes:
-        """Return the bytes in front of the body of an extension's message."""
+    def encode_number(self, number: int, /) -> bytes:
+        """Return a number of 0 to 2^63-1."""
 
     @abstractmethod
     def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> BufferedDecoder:
@@ -51,6 +41,45 @@ class Encoding(ABC):
 
         `streams` has a cancelled stream until the peer ends it.
         """
+
+    def encode_length(self, length: int, _: FieldKind, /) -> bytes:
+        """Return the length of a field of that kind. For `FieldKind.NUMBERS` it is how many they are."""
+        return self.encode_number(length)
+
+    def encode(self, message: Message, /) -> bytes:
+        """Return the bytes of any message. Raises UsageError for a number that does not fit."""
+        code, fields = fields_of(message)
+        if code not in FIELDS:
+            return self.extension_header(code, len(fields[0])) + cast("bytes", fields[0])
+        parts = [bytes([code])]
+        for kind, field in zip(FIELDS[code], fields, strict=True):
+            if kind is FieldKind.NUMBER:
+                parts.append(self.encode_number(field))
+            elif kind is FieldKind.NUMBERS:
+                parts += (self.encode_length(len(field), kind), *map(self.encode_number, field))
+            else:
+                parts += (self.encode_length(len(field), kind), field)
+        return b"".join(parts)
+
+    def next_header(self, subscriber: int, length: int, /) -> bytes:
+        """Return the bytes in front of an element of `length` bytes."""
+        return bytes([layout.ON_NEXT]) + self.encode_number(subscriber) + self.encode_length(length, FieldKind.BYTES)
+
+    def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
+        """Return the bytes in front of `count` elements of fixed size, which have `length` bytes together."""
+        numbers = self.encode_number(subscriber) + self.encode_number(count)
+        return bytes([layout.ON_NEXT_PACKED]) + numbers + self.encode_length(length, FieldKind.BYTES)
+
+    def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
+        """Return the bytes in front of a part of `length` bytes."""
+        numbers = self.encode_number(subscriber) + self.encode_number(element)
+        return bytes([layout.ON_NEXT_LAST_PART if last else layout.ON_NEXT_PART]) + numbers + self.encode_length(length, FieldKind.BYTES)
+
+    def extension_header(self, code: int, length: int, /) -> bytes:
+        """Return the bytes in front of the body of an extension's message. Raises UsageError for a code that no extension may have."""
+        if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
+            raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")
+        return bytes([code]) + self.encode_length(length, FieldKind.BYTES)
 
     def join_run(self, subscriber: int, elements: list[bytes], /) -> bytearray:
         """Return the messages of one or more elements."""
@@ -88,6 +117,7 @@ class CompactEncoding(Encoding):
     name: ClassVar[str] = "compact"
 
     # Static methods: the functions themselves, without a call between.
+    encode_number = staticmethod(encode_varint)
     encode = staticmethod(_encode.encode)
     next_header = staticmethod(_encode.next_header)
     part_header = staticmethod(_encode.part_header)

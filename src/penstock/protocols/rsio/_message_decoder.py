@@ -79,19 +79,56 @@ class MessageDecoder(BufferedDecoder):
     # --- for a subclass to implement
 
     @abstractmethod
+    def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
+        """Return the number at `position` and the position behind it, or ``(0, NEED_MORE)`` if `data` ends before it does."""
+
+    def read_length(self, data: bytes, position: int, _: FieldKind, /) -> tuple[int, int]:
+        """Return the length of a field of that kind, as `read_number` does. For `FieldKind.NUMBERS` it is how many they are."""
+        return self.read_number(data, position)
+
     def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
         """Read the message at `start`, which has `fields` behind its type, call `deliver`, and return the position behind it.
 
         Return `NEED_MORE` if `data` ends before the message, or better `wait_for(size)` if the size of the message is known; then the
-        method is called again for the same message, with more data.
+        method is called again for the same message, with more data. Replace the method if fields do not stand one behind the other.
         """
+        code, position = data[start], start + 1
+        values: list[Any] = []
+        for index, kind in enumerate(fields):
+            number, position = self.read_number(data, position) if kind is FieldKind.NUMBER else self.read_length(data, position, kind)
+            if position < 0:
+                return NEED_MORE
+            if kind is FieldKind.NUMBER:
+                self.check_number(code, index, number)
+                values.append(number)
+                continue
+            self.check_length(code, number, values)
+            if kind is FieldKind.NUMBERS:
+                value, position = self._read_numbers(data, position, number)
+                if position < 0:
+                    return NEED_MORE
+                values.append(value)
+                continue
+            begin, position = position, position + number
+            if position > len(data):
+                return self.wait_for(position - start)
+            values.append(data[begin:position])
+        self.deliver(code, values)
+        return position
 
-    @abstractmethod
     def read_extension(self, data: bytes, start: int, /) -> int:
-        """Read the message of an extension at `start`, and call `deliver_extension`. Return as `read_message` does.
-
-        If the length of the body is known and the body is not complete, call `sink.check_extension` with the type and the length first.
-        """
+        """Read the message of an extension at `start`, whose only field is its body. Return as `read_message` does."""
+        length, position = self.read_length(data, start + 1, FieldKind.BYTES)
+        if position < 0:
+            return NEED_MORE
+        self.check_length(data[start], length, ())
+        end = position + length
+        if end > len(data):
+            # The length alone may be a fault, and bytes that would be refused are not waited for.
+            self.sink.check_extension(data[start], length)
+            return self.wait_for(end - start)
+        self.sink.receive_control(messages.ExtensionMessage(type=data[start], body=data[position:end]))
+        return end
 
     def read_elements(self, data: bytes, start: int, /) -> int:
         """Read the onNext at `start`, and perhaps others of the same stream behind it. Return as `read_message` does."""
@@ -113,6 +150,8 @@ class MessageDecoder(BufferedDecoder):
 
     def check_number(self, code: int, index: int, number: int) -> None:
         """Judge the number in the field `index` of a message of type `code`. Raises ProtocolError if it is refused."""
+        if not 0 <= number <= layout.LARGEST_VARINT:
+            raise encoding_error("a number that is not from 0 to 2^63-1")
         if index == 0 and code in _OF_STREAMS:
             stream = self.stream_of(number)
             if code == layout.ON_NEXT_PACKED and not stream.element_size:
@@ -176,11 +215,16 @@ class MessageDecoder(BufferedDecoder):
             case _:
                 self.sink.receive_control(self._record(code, fields))
 
-    def deliver_extension(self, code: int, body: bytes) -> None:
-        """Pass the message of an extension to the sink."""
-        self.sink.receive_control(messages.ExtensionMessage(type=code, body=body))
-
     # --- inside
+
+    def _read_numbers(self, data: bytes, position: int, count: int) -> tuple[tuple[int, ...], int]:
+        numbers: list[int] = []
+        for _ in range(count):
+            number, position = self.read_number(data, position)
+            if position < 0:
+                return (), NEED_MORE
+            numbers.append(number)
+        return tuple(numbers), position
 
     def _decode(self, max_messages: int) -> bool:
         data, end = self._data, len(self._data)
