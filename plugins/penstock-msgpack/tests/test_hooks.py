@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import trio
 
 import penstock
 from penstock.plugins import PluginStatus, TransportOptions, build_registry
@@ -32,10 +31,9 @@ def _service() -> penstock.Service:
 @pytest.mark.parametrize(("at", "of_client"), [("", {"encoding": "msgpack"}), ("", {}), ("?encoding=msgpack", {})])
 async def test_elements_arrive_in_the_encoding(at: str, of_client: dict[str, Any]) -> None:
     """Agreed on in the hellos, not asked for, and chosen by the URL."""
-    with trio.fail_after(10):
-        async with penstock.serve(_service(), f"tcp://127.0.0.1:0{at}") as server:
-            url = server.addresses[0]
-            name = f"{url}#numbers" if at else f"{url}/numbers"
-            async with penstock.subscribe(name, serializer="msgpack", options=TransportOptions(), **of_client) as stream:
-                seen = [element async for element in stream]
+    async with penstock.serve(_service(), f"tcp://127.0.0.1:0{at}") as server:
+        url = server.addresses[0]
+        name = f"{url}#numbers" if at else f"{url}/numbers"
+        async with penstock.subscribe(name, serializer="msgpack", options=TransportOptions(), **of_client) as stream:
+            seen = [element async for element in stream]
     assert seen == [{"n": n, "text": "x" * n} for n in range(200)]

@@ -166,9 +166,8 @@ async def test_requests_with_data_are_sent_in_the_encoding(registry: Registry) -
     async def length(payload: bytes) -> bytes:
         return str(len(payload)).encode()
 
-    with trio.fail_after(5):
-        async with serve(service, "memory://n", registry=registry) as server:
-            async with connect(server.addresses[0], registry=registry, encoding="masked") as peer:
-                await peer.wait_accepted()
-                assert await peer.request("length", bytes(100_000)) == b"100000"
-                assert await peer.request("length", b"abc") == b"3"
+    async with serve(service, "memory://n", registry=registry) as server:
+        async with connect(server.addresses[0], registry=registry, encoding="masked") as peer:
+            await peer.wait_accepted()
+            assert await peer.request("length", bytes(100_000)) == b"100000"
+            assert await peer.request("length", b"abc") == b"3"

@@ -78,9 +78,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     # A publisher without its serializer would otherwise fail at the first subscribe of the peer.
     if service is not None:
         service.check(registry)
-    negotiable = extensions_for(
-        registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect_at(registry, parsed))
-    )
+    asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
     # Two classes: without a policy no object is kept that only a second connection would need.
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
@@ -88,7 +86,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         _settings(service, registry, limits, on_violation),
         # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
-        extensions=negotiable,
+        extensions=extensions_for(registry, extensions, on_violation, encodings=asked),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
     )
