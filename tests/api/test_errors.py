@@ -14,6 +14,7 @@ from penstock.api import (
     LimitExceeded,
     NoElement,
     PenstockError,
+    PositionNotRetained,
     RuleViolation,
     SlowSubscriber,
     StreamTimeout,
@@ -35,6 +36,8 @@ def _make(kind: type[BaseException]) -> BaseException:
         return kind("broken", rule="1.9")
     if issubclass(kind, LimitExceeded):
         return kind("too much", limit="buffer", value=16)
+    if issubclass(kind, PositionNotRetained):
+        return kind("gone", partition="0", position=3, earliest=5, latest=9)
     return kind("what happened")
 
 

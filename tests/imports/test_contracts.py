@@ -36,7 +36,7 @@ class Fault(NamedTuple):
 
 API = "api imports the standard library only"
 CIRCLES = "No circles of imports"
-IN_PROCESS = "core and operators import nothing of the network"
+IN_PROCESS = "core, operators and logs import nothing of the network"
 KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
 OUTSIDER = "protocols import no more than a plugin may"
@@ -69,6 +69,9 @@ FAULTS = [
     Fault("penstock/core", "from penstock.draft import as_draft", LAYERS),
     Fault("penstock/draft", "from penstock.operators import pipe", LAYERS),
     Fault("penstock/draft", "import socket", IN_PROCESS),
+    Fault("penstock/logs", "from penstock.operators import pipe", LAYERS),
+    Fault("penstock/logs", "import socket", IN_PROCESS),
+    Fault("penstock/logs", "from penstock.session import Session", IN_PROCESS),
     Fault("penstock/operators", "import penstock", ROOT_PACKAGE),
     Fault("penstock/operators", "import penstock.testing", LAYERS),
     Fault("penstock/operators", "from penstock.plugins import Transport", IN_PROCESS),

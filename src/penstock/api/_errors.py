@@ -20,6 +20,10 @@
     ├── LimitExceeded           a bound, with its name and value
     │   └── SlowSubscriber      a subscriber that fell behind where that is declared to be fatal
     ├── StreamTimeout           time ran out between two signals (also a TimeoutError)
+    ├── LogError                you: a log cannot do what was asked of it; the message says what to do
+    │   ├── PositionNotRetained you: a position that the log does not have, or has no more (also a LookupError)
+    │   ├── LogDamaged          you: a file of a log is missing, changed, or of another version
+    │   └── LogLocked           you: a second writer of one log
     ├── PluginError             a plugin
     └── InternalError           penstock's authors: please report it
 
@@ -138,6 +142,36 @@ class SlowSubscriber(LimitExceeded):
 
 class StreamTimeout(PenstockError, TimeoutError):
     """No signal arrived within the time that was allowed between two signals."""
+
+
+class LogError(PenstockError):
+    """A log cannot do what was asked of it, for example because its disk is full. The message says what to do."""
+
+
+class PositionNotRetained(LogError, LookupError):
+    """A position that the log has dropped, or does not have yet.
+
+    `partition` and `position` were asked for. The log has the positions from `earliest` up to, and not with, `latest`.
+    """
+
+    def __init__(self, message: str, *, partition: str, position: int, earliest: int, latest: int) -> None:
+        super().__init__(message)
+        self.partition = partition
+        self.position = position
+        self.earliest = earliest
+        self.latest = latest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        figures = {"partition": self.partition, "position": self.position, "earliest": self.earliest, "latest": self.latest}
+        return partial(type(self), *self.args, **figures), (), self.__dict__
+
+
+class LogDamaged(LogError):
+    """A file of a log is missing, was changed by another program, or was written by another version. The message names the file."""
+
+
+class LogLocked(LogError):
+    """A log is open for writing already. A log has one writer at a time, in one process."""
 
 
 class PluginError(PenstockError):

@@ -1,0 +1,15 @@
+"""Logs: elements that are kept, each at a position of a partition, and replayed from there.
+
+* `RingLog` keeps elements in memory, `DiskLog` in a file of SQLite. `Log` is what both promise.
+* `Retention` says how much a log keeps. `Log.transaction` appends elements exactly once.
+
+Imports `penstock.api`, `penstock.core` and trio.
+"""
+
+from penstock.logs._disk_log import DiskLog
+from penstock.logs._log import Log, Transaction
+from penstock.logs._positions import DEFAULT_PARTITION, Place
+from penstock.logs._retention import Retention
+from penstock.logs._ring_log import RingLog
+
+__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Transaction"]

@@ -1,0 +1,47 @@
+"""Faults of the file of a log, as errors that say what to do."""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from penstock.api import LogDamaged, LogError, LogLocked
+
+FILES: Final = "PATH, PATH-wal, PATH-shm and PATH-lock"
+
+_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def explain(error: sqlite3.Error, path: Path) -> LogError:
+    """Return the error of penstock about a failure of SQLite."""
+    code = getattr(error, "sqlite_errorcode", None)  # errors of the module sqlite3 itself have none
+    if code is None:
+        return damaged(path, f"Python's sqlite3 says: {error}")
+    primary = code & 0xFF  # the higher bits say more about the same failure
+    if primary == sqlite3.SQLITE_FULL:
+        return LogError(
+            f"there is no room on the disk for the log {path}: none of these elements was appended. Make room, or open the log with lower "
+            "bounds in its Retention, and append them again; the log stays usable"
+        )
+    if primary in _DAMAGE:
+        return damaged(path, f"SQLite says: {error}")
+    if primary in _LOCKED:
+        return locked(path)
+    if primary in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+        return LogError(
+            f"the log {path} cannot be opened for writing ({error}): its folder must exist, and this program must be allowed to write there"
+        )
+    return LogError(f"the disk failed under the log {path} ({error}): open the log again, and append the elements that were not appended")
+
+
+def damaged(path: Path, what: str) -> LogDamaged:
+    """Return the error about a file that another program changed."""
+    return LogDamaged(f"the log {path} is damaged: {what}. Put back {FILES.replace('PATH', path.name)} together, from one backup")
+
+
+def locked(path: Path) -> LogLocked:
+    """Return the error about a second writer."""
+    return LogLocked(
+        f"the log {path} is open for writing already, and a log has one writer: close it there, or give this log another path. "
+        f"`fuser {path}-lock` names the process"
+    )

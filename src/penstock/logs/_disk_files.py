@@ -1,0 +1,99 @@
+"""Opening the files of a log: the lock, the checks of what is there, a new file.
+
+Rules of this file:
+
+* The lock is taken first and let go last. It is an exclusive transaction of SQLite on PATH-lock, so the system ends it with the process.
+* PATH-lock stays when a log is closed. So a missing PATH beside a PATH-lock was lost, and is not begun anew.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from penstock.api import LogDamaged, LogError
+from penstock.logs._disk_errors import explain, locked
+from penstock.logs._disk_store import APPLICATION_ID, FORMAT, SCHEMA
+
+CHECKPOINT_PAGES: Final = 1_000
+"""Pages in PATH-wal before SQLite moves them into the main file: 4 MiB, its default. More gave no more speed."""
+
+
+def take_lock(path: Path) -> sqlite3.Connection:
+    """Return the connection that holds the lock of the log at `path`. Raises LogLocked if it is taken."""
+    connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise locked(path) from None
+        raise explain(error, path) from error
+    return connection
+
+
+def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
+    """Return the connection that writes to the log at `path`, after the checks of its files. The lock is held."""
+    had_wal = beside(path, "-wal").exists()
+    is_new = not path.exists()
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        if is_new or _is_empty(connection, path):
+            connection.executescript(SCHEMA)
+        _check_version(connection, path)
+        _check_wal(connection, path, had_wal=had_wal or accept_loss)
+        _use_wal(connection, path)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+        raise LogError(
+            f"the log {path} is on a file system where two connections share no memory, which SQLite's WAL needs: use a local disk"
+        )
+
+
+def check_presence(path: Path, *, had_lock: bool) -> None:
+    """Raise if the main file is missing although the log existed."""
+    wal = beside(path, "-wal").exists()
+    if not path.exists() and (wal or had_lock):
+        rest = path.name + ("-wal" if wal else "-lock")
+        raise LogDamaged(
+            f"the file {path} is missing, and {rest} beside it says that there was a log: put the file back, or delete {rest} to begin an "
+            "empty log"
+        )
+
+
+def beside(path: Path, ending: str) -> Path:
+    """Return the path of a file of the same log."""
+    return path.with_name(path.name + ending)
+
+
+def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the database has no tables: the program ended while it made the file."""
+    has_tables = bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    return not has_tables and path.stat().st_size == 0
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    (mark,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if mark != APPLICATION_ID:
+        raise LogDamaged(f"{path} is a database of another program, and no log of penstock: give the log another path")
+    if version != FORMAT:
+        raise LogDamaged(
+            f"the log {path} has format {version}, and this penstock reads format {FORMAT}: use the version of penstock that wrote it"
+        )
+
+
+def _check_wal(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -> None:
+    (is_open,) = connection.execute("SELECT is_open FROM opened").fetchone() or (0,)
+    if is_open and not had_wal:
+        raise LogDamaged(
+            f"the file {path.name}-wal is missing beside {path}. The program that wrote the log did not close it, so the newest elements "
+            "are in that file: put it back, or open the log with accept_loss=True, and it begins without them"
+        )

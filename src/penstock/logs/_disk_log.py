@@ -1,0 +1,184 @@
+"""A log on disk: a file of SQLite, synced before `append` returns."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import trio
+
+from penstock.api import InternalError, UsageError
+from penstock.logs._disk_errors import explain
+from penstock.logs._disk_files import beside, check_presence, open_file, take_lock
+from penstock.logs._disk_reader import DiskReader
+from penstock.logs._disk_store import DiskStore
+from penstock.logs._disk_writer import DiskWriter, Ticket
+from penstock.logs._log_base import LogBase
+from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._retention import Retention
+from penstock.logs._work import PartitionState, Result, Work, works_appends
+
+
+class _Opened(NamedTuple):
+    """What an open log holds: the tables, the connection that reads, and the one with the lock."""
+
+    store: DiskStore
+    reader: DiskReader
+    lock: sqlite3.Connection
+
+
+class DiskLog(LogBase):
+    """A log in a file: elements that were appended are there after a crash of the program, or of the machine.
+
+    ::
+
+        async with DiskLog("orders.log", retention=Retention(max_bytes=1_000_000_000)) as log:
+            await log.append([b"first", b"second"])
+
+    Beside the file PATH stand PATH-wal, PATH-shm and PATH-lock: move, copy and delete them together, while the log is closed.
+    `partitions` are added to those that the file has.
+    `clock` returns the seconds that ages are counted in; it must go on while the program does not run.
+    ``accept_loss=True`` opens a log whose PATH-wal is missing, without the elements in it.
+
+    Opening raises LogLocked if the log is open for writing already, LogDamaged if its files are not as the log left them, and LogError if
+    they cannot be opened. Reading raises LogDamaged for elements that were changed; a source that starts behind them is not affected.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        retention: Retention,
+        partitions: Iterable[str] = (DEFAULT_PARTITION,),
+        clock: Callable[[], float] = time.time,
+        accept_loss: bool = False,
+    ) -> None:
+        super().__init__(partitions, retention)
+        self._path = Path(path)
+        self._clock = clock
+        self._accept_loss = accept_loss
+        self._writer: DiskWriter | None = None
+        self._opened: _Opened | None = None
+        # One connection reads, so one thread at a time does.
+        self._reading = trio.CapacityLimiter(1)
+
+    async def __aenter__(self) -> Self:
+        if self._opened is not None:
+            raise UsageError(f"{self!r} is open already; open it once, and give the open log to all tasks")
+        opened = self._opened = await trio.to_thread.run_sync(self._open)
+        self._names, self._states = tuple(opened.store.names), list(opened.store.states)
+        self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
+        self._turns = [trio.Lock() for _ in self._names]
+        self._writer = DiskWriter(opened.store, self._deliver)
+        self._writer.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Commit what waits, and close the files. Streams of this log and tasks that wait for it fail with UsageError. Checkpoints."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            await trio.lowlevel.checkpoint()
+            return
+        self._changed.unpark_all()
+        writer.stop()
+        # Bounded by the disk: at most MOST_AT_ONCE elements wait. A shield, because a log that is not closed stays locked.
+        with trio.CancelScope(shield=True):
+            await writer.ended.wait()
+            await trio.to_thread.run_sync(self._close, limiter=self._reading)
+
+    # --- in threads
+
+    def _open(self) -> _Opened:
+        had_lock = beside(self._path, "-lock").exists()
+        lock = take_lock(self._path)
+        try:
+            check_presence(self._path, had_lock=had_lock)
+            connection = open_file(self._path, accept_loss=self._accept_loss)
+            try:
+                store = DiskStore(connection, self._path, self._retention, self._clock)
+                store.load(self._names)
+                store.mark(is_open=True)
+                return _Opened(store, DiskReader(self._path), lock)
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            lock.close()
+            raise explain(error, self._path) from error
+        except BaseException:
+            lock.close()
+            raise
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        opened.reader.close()
+        # If the disk is full or gone, all that was appended is in PATH-wal, and the next opening finds it there.
+        with suppress(sqlite3.Error):
+            opened.store.close()
+        opened.lock.close()
+
+    # --- for the base class
+
+    def _check_open(self) -> None:
+        if self._writer is None:
+            raise UsageError(f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`")
+
+    def _is_published(self, transaction_id: str) -> bool:
+        self._check_open()
+        return self._opened is not None and transaction_id in self._opened.store.published
+
+    async def _submit(self, work: Work) -> Result:
+        self._check_open()
+        assert self._writer is not None  # noqa: S101 (for the type checker: it is open)
+        ticket = Ticket(work)
+        self._count(work, 1)
+        self._writer.put(ticket)
+        await ticket.done.wait()
+        if ticket.error is not None:
+            raise self._error_of(ticket.error)
+        return ticket.result
+
+    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        return await trio.to_thread.run_sync(self._read_in_thread, index, position, stop, limiter=self._reading)
+
+    def _read_in_thread(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        if self._opened is None:  # closed while this read waited for its turn
+            raise UsageError(f"{self!r} was closed while a stream read from it")
+        try:
+            return self._opened.reader.read(index, self._names[index], position, stop)
+        except sqlite3.Error as error:
+            raise explain(error, self._path) from error
+
+    def _deliver(
+        self, tickets: Sequence[Ticket], results: Sequence[Result], states: Sequence[PartitionState], error: Exception | None
+    ) -> None:
+        for number, ticket in enumerate(tickets):
+            self._count(ticket.work, -1)
+            ticket.error = error
+            ticket.result = None if error is not None else results[number]
+            ticket.done.set()
+        self._update(states)
+
+    def _count(self, work: Work, sign: int) -> None:
+        for append in works_appends(work):
+            count, size = self._waiting[append.partition]
+            self._waiting[append.partition] = (count + sign * len(append.elements), size + sign * append.size)
+
+    def _error_of(self, error: Exception) -> Exception:
+        """Return a new error for each task: one that is raised twice would collect the frames of both."""
+        if isinstance(error, sqlite3.Error):
+            return explain(error, self._path)
+        return InternalError(f"the thread that writes {self._path} failed with {type(error).__name__}: {error}; please report it")
+
+    def __repr__(self) -> str:
+        state = "closed" if self._opened is None else f"{len(self._names)} partitions"
+        return f"<DiskLog {str(self._path)!r}: {state}>"

@@ -1,0 +1,68 @@
+"""Reading the groups of a log on disk, in a thread of trio, beside the thread that writes."""
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from penstock.logs._disk_errors import damaged
+from penstock.logs._group_format import Row, decode_row
+from penstock.logs._positions import MOST_POSITIONS, not_retained
+
+LIST_LENGTH: Final = 8_192
+"""Elements after which no further group is read for one list. Fewer make the change to a thread and back the larger part of the cost."""
+
+LIST_BYTES: Final = 1_048_576
+"""Bytes after which no further group is read for one list."""
+
+GROUPS: Final = """
+SELECT key, count, size, written, checksum, elements FROM groups
+WHERE key >= (SELECT max(key) FROM groups WHERE key <= :position AND key >= :low) AND key < :stop ORDER BY key
+"""
+
+
+class DiskReader:
+    """A connection that reads. One task at a time uses it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=8)
+        self._connection.execute("PRAGMA query_only = 1")
+
+    def read(self, number: int, name: str, position: int, stop: int) -> list[bytes]:
+        """Return elements of partition `number` from `position` on: at least one, and none from `stop` on."""
+        low = number * MOST_POSITIONS
+        rows = self._connection.execute(GROUPS, {"position": low + position, "low": low, "stop": low + stop})
+        taken: list[bytes] = []
+        size, begin = 0, position
+        try:
+            for row in map(Row._make, rows):
+                first = row.key - low
+                elements = decode_row(row)
+                # The rows of a partition are dense: the first one holds `position`, each later one begins where the last one ended.
+                if elements is None or not first <= position < first + row.length or (taken and first != position):
+                    raise damaged(self._path, f"the elements of partition {name!r} from {max(first, begin):,} on were changed")
+                part = elements[position - first : stop - first]
+                taken = taken + part if taken else part
+                size += row.size
+                position += len(part)
+                if len(taken) >= LIST_LENGTH or size >= LIST_BYTES:
+                    break
+        finally:
+            rows.close()  # an open one would keep SQLite from reusing the space of PATH-wal
+        if not taken:
+            raise self._absent(low, name, position, stop)
+        return taken
+
+    def _absent(self, low: int, name: str, position: int, stop: int) -> Exception:
+        """Return the error about a position whose group is not there: it was dropped meanwhile, or a group was lost."""
+        (first,) = self._connection.execute(
+            "SELECT min(key) FROM groups WHERE key >= ? AND key < ?", (low, low + MOST_POSITIONS)
+        ).fetchone()
+        earliest = stop if first is None else first - low
+        if position < earliest:
+            return not_retained(name, position, earliest, max(stop, earliest))
+        return damaged(self._path, f"partition {name!r} lacks the elements from {position:,} on")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()

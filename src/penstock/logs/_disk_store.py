@@ -1,0 +1,259 @@
+"""The file of a log: a database of SQLite, and the only code that writes to it.
+
+Rules of this file:
+
+* One connection writes, used by one thread at a time. Readers have their own connection (`_disk_reader.py`).
+* A commit is one transaction of SQLite: with `synchronous=FULL` it is on the disk when COMMIT returns. If it fails, the states in memory
+  are those of before.
+* A row is a group of elements. Its key has the number of the partition in front of the position of its first element, so the rows of a
+  partition stand together in order, and no index is written.
+* The times in the file never go back: a clock that was set back must not make new elements older than the ones before them.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from penstock.core import LOG, limited_log
+from penstock.logs._disk_errors import damaged
+from penstock.logs._group_format import Row, checksum_of, decode_row, encode_row
+from penstock.logs._positions import MOST_POSITIONS
+from penstock.logs._retention import GroupFacts, Retention, split
+from penstock.logs._work import MOST_TRANSACTIONS, Acknowledge, Append, PartitionState, Publish, Result, Work, works_appends
+
+APPLICATION_ID: Final = 0x50534C47
+"""The mark of a log in the header of the file: the letters PSLG. `SCHEMA` sets it."""
+
+FORMAT: Final = 1
+"""The version of the tables below. `SCHEMA` sets it."""
+
+SCHEMA: Final = """
+BEGIN;
+CREATE TABLE partitions (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, earliest INTEGER NOT NULL,
+    first_acknowledged INTEGER NOT NULL, middle_acknowledged INTEGER NOT NULL, last_acknowledged INTEGER NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE TABLE groups (
+    key INTEGER PRIMARY KEY, count INTEGER NOT NULL, size INTEGER NOT NULL, written REAL NOT NULL, checksum INTEGER NOT NULL,
+    elements BLOB NOT NULL
+);
+CREATE TABLE transactions (number INTEGER PRIMARY KEY, id TEXT NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE opened (number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL);
+INSERT INTO opened VALUES (0, 0);
+PRAGMA application_id = 0x50534C47;
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+INSERT_GROUP: Final = "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_PARTITION: Final = "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?)"
+LAST_ROW: Final = "SELECT key, count, size, written, checksum, elements FROM groups WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
+
+
+class DiskStore:
+    """The tables of one open log. `states` and `names` are those of its partitions, by number."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, retention: Retention, clock: Callable[[], float]) -> None:
+        self._connection = connection
+        self._path = path
+        self._retention = retention
+        self._clock = clock
+        self._time = float("-inf")  # of the newest group
+        self.names: list[str] = []
+        self.states: list[PartitionState] = []
+        self.published: dict[str, None] = {}  # the ids in the order of their publishing; bounded by MOST_TRANSACTIONS
+        self._next_transaction = 0
+        # Made here, because `limited_log` gives a thread that is none of trio's a new one with each call.
+        self._lines = limited_log(LOG)
+
+    # --- opening
+
+    def load(self, names: Iterable[str]) -> None:
+        """Read the state of the log, add partitions that it does not have yet, and drop what `retention` does not keep any more."""
+        try:
+            self._load_partitions()
+            self._load_transactions()
+        except (TypeError, ValueError) as error:  # a value of another type, or a text that is not UTF-8
+            raise damaged(self._path, f"a record was changed ({error})") from error
+        for name in names:
+            if name not in self.names:
+                self.names.append(name)
+                self.states.append(PartitionState())
+        now = self._now()
+        with self._transaction():
+            for number, state in enumerate(self.states):
+                self.states[number] = self._drop(number, state, now)
+                self._save(number, self.states[number])
+
+    def _load_partitions(self) -> None:
+        for number, name, earliest, *rest in self._connection.execute("SELECT * FROM partitions ORDER BY number"):
+            acknowledged, checksum = tuple(rest[:3]), rest[3]
+            if number != len(self.names) or checksum != checksum_of(number, name, earliest, acknowledged):
+                raise damaged(self._path, f"the record of partition {len(self.names)} was changed")
+            self.names.append(name)
+            self.states.append(self._scan(number, PartitionState(earliest, earliest, 0, acknowledged)))
+
+    def _scan(self, number: int, state: PartitionState) -> PartitionState:
+        """Add up the groups of a partition. A group that is missing between two others is found here."""
+        low, high = _keys_of(number)
+        rows = self._connection.execute("SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key", (low, high))
+        for key, count, size, written in rows:
+            if key - low != state.latest or not count > 0:
+                raise damaged(self._path, f"partition {self.names[number]!r} lacks the elements from {state.latest:,} on")
+            state, self._time = state.appended(count, size), max(self._time, written)
+        last = self._connection.execute(LAST_ROW, (low, high)).fetchone()
+        # Only the last group: it is the one that a crash can tear. Readers check each group that they hand over.
+        if last is not None and decode_row(Row(*last)) is None:
+            raise damaged(self._path, f"the elements of partition {self.names[number]!r} from {last[0] - low:,} on were changed")
+        if state.acknowledged[2] > state.latest:
+            raise damaged(
+                self._path,
+                f"partition {self.names[number]!r} ends at {state.latest:,}, and {state.acknowledged[2]:,} was acknowledged",
+            )
+        return state
+
+    def _load_transactions(self) -> None:
+        for number, transaction_id, checksum in self._connection.execute("SELECT * FROM transactions ORDER BY number"):
+            if checksum != checksum_of(number, transaction_id):
+                raise damaged(self._path, f"the record of transaction {number:,} was changed")
+            self.published[transaction_id] = None
+            self._next_transaction = number + 1
+
+    # --- commits
+
+    def commit(self, works: Sequence[Work]) -> list[Result]:
+        """Apply all of `works` in one transaction, and return their results when it is on the disk."""
+        now = self._now()
+        before, published, number = list(self.states), len(self.published), self._next_transaction
+        pending: dict[int, list[bytes]] = {}
+        try:
+            with self._transaction():
+                results = [self._apply(work, pending) for work in works]
+                for index, elements in pending.items():
+                    self._insert(index, before[index].latest, elements, now)
+                touched = {*pending, *(index for work in works if isinstance(work, Acknowledge) for index in work.positions)}
+                for index in touched:
+                    self.states[index] = self._drop(index, self.states[index], now)
+                    # The end of the groups says where the partition ends, so an append alone changes nothing in this row.
+                    if self.states[index].stored != before[index].stored:
+                        self._save(index, self.states[index])
+        except BaseException:
+            self.states = before
+            for transaction_id in list(self.published)[published:]:
+                del self.published[transaction_id]
+            self._next_transaction = number
+            raise
+        self._time = now
+        while len(self.published) > MOST_TRANSACTIONS:
+            del self.published[next(iter(self.published))]
+        return results
+
+    def _apply(self, work: Work, pending: dict[int, list[bytes]]) -> Result:
+        if isinstance(work, Acknowledge):
+            for index, position in work.positions.items():
+                self.states[index] = self.states[index].with_acknowledged(position)
+            return None
+        if isinstance(work, Publish):
+            if work.transaction_id in self.published:
+                return False
+            self.published[work.transaction_id] = None
+            row = (self._next_transaction, work.transaction_id, checksum_of(self._next_transaction, work.transaction_id))
+            self._connection.execute("INSERT INTO transactions VALUES (?, ?, ?)", row)
+            self._connection.execute("DELETE FROM transactions WHERE number <= ?", (self._next_transaction - MOST_TRANSACTIONS,))
+            self._next_transaction += 1
+        for append in works_appends(work):
+            pending.setdefault(append.partition, []).extend(append.elements)
+            self.states[append.partition] = self.states[append.partition].appended(len(append.elements), append.size)
+        if not isinstance(work, Append):
+            return True
+        latest = self.states[work.partition].latest
+        return range(latest - len(work.elements), latest)
+
+    def _insert(self, number: int, position: int, elements: list[bytes], now: float) -> None:
+        low, _ = _keys_of(number)
+        for part in split(elements, self._retention):
+            self._connection.execute(INSERT_GROUP, encode_row(low + position, part, now))
+            position += len(part)
+
+    def _drop(self, number: int, state: PartitionState, now: float) -> PartitionState:
+        """Delete the groups that the retention does not keep, and return the state without them."""
+        if self._retention.keeps_all(state):
+            return state
+        low, high = _keys_of(number)
+        first = state.earliest
+        rows = self._connection.execute("SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key", (low, high))
+        for key, count, size, written in rows:
+            group = GroupFacts(key - low + count, size, written)
+            if not self._retention.drops(group, state.latest - state.earliest, state.size, now, state.floor):
+                break
+            state = state.dropped(group.end, size)
+        rows.close()
+        if state.earliest != first:
+            self._connection.execute("DELETE FROM groups WHERE key >= ? AND key < ?", (low, low + state.earliest))
+        return state
+
+    def _save(self, number: int, state: PartitionState) -> None:
+        name = self.names[number]
+        checksum = checksum_of(number, name, state.earliest, state.acknowledged)
+        self._connection.execute(INSERT_PARTITION, (number, name, state.earliest, *state.acknowledged, checksum))
+
+    def _now(self) -> float:
+        """Return the time for new groups: never less than that of the newest group in the file."""
+        now = self._clock()
+        if now < self._time:
+            self._lines.write(
+                logging.WARNING,
+                "log clock",
+                "the clock is %.1f s behind the newest elements of the log %s. Their ages count from the later time, so they are kept for "
+                "longer; check the time service of this machine",
+                self._time - now,
+                self._path,
+            )
+        return max(now, self._time)
+
+    # --- the connection
+
+    def _transaction(self) -> "_Transaction":
+        return _Transaction(self._connection)
+
+    def mark(self, *, is_open: bool) -> None:
+        """Write into the main file whether PATH-wal belongs to it, so that a lost PATH-wal is noticed."""
+        self._connection.execute("UPDATE opened SET is_open = ?", (int(is_open),))
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Write all into the main file and close it."""
+        self.mark(is_open=False)
+        self._connection.close()
+
+
+class _Transaction:
+    """A transaction of SQLite around a block: committed at its end, rolled back if it raises."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        # SQLite itself has rolled back after some failures, such as a full disk.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def _keys_of(number: int) -> tuple[int, int]:
+    """Return the lowest key of a partition, and that of the next one."""
+    return number * MOST_POSITIONS, (number + 1) * MOST_POSITIONS

@@ -1,0 +1,93 @@
+"""The thread that writes a log on disk.
+
+Rules of this file:
+
+* The thread takes all work that has come during its last sync as its next commit. So the rate of syncs bounds the rate of commits, and not
+  that of elements.
+* The queue is bounded by the log, which admits elements only while few enough wait (`MOST_AT_ONCE`).
+* The thread calls trio only with `run_sync_soon`. If the run has ended, no task waits, and the thread ends.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+import attrs
+import trio
+
+from penstock.logs._disk_store import DiskStore
+from penstock.logs._work import PartitionState, Result, Work
+
+
+@attrs.define(eq=False)
+class Ticket:
+    """A piece of work on its way through the thread. `done` is set when `result` or `error` has been."""
+
+    work: Work
+    done: trio.Event = attrs.Factory(trio.Event)
+    result: Result = None
+    error: Exception | None = None
+
+
+Deliver: TypeAlias = Callable[[Sequence[Ticket], Sequence[Result], Sequence[PartitionState], Exception | None], None]
+"""Called in trio with the tickets of a commit, their results, the states of the partitions, and the error if the commit failed."""
+
+
+class DiskWriter:
+    """Commits work in a thread of its own, in the order in which it was put."""
+
+    def __init__(self, store: DiskStore, deliver: Deliver) -> None:
+        self._store = store
+        self._deliver = deliver
+        self._token = trio.lowlevel.current_trio_token()
+        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+        self.ended = trio.Event()
+        """Set when the thread has committed all work, after `stop`."""
+
+    def start(self) -> None:
+        """Start the thread."""
+        # A daemon, because a program that raises out of trio.run() must be able to end. What it appended is committed or was not promised.
+        threading.Thread(target=self._run, name="penstock log", daemon=True).start()
+
+    def put(self, ticket: Ticket) -> None:
+        """Give work to the thread."""
+        self._queue.put(ticket)
+
+    def stop(self) -> None:
+        """Let the thread end when it has committed all work."""
+        self._queue.put(None)
+
+    def _run(self) -> None:
+        try:
+            while tickets := self._next_tickets():
+                self._commit(tickets)
+            self._token.run_sync_soon(self.ended.set)
+        except trio.RunFinishedError:
+            pass  # the tasks that waited are gone
+
+    def _next_tickets(self) -> list[Ticket]:
+        """Return all work that has come, after the first piece of it came; an empty list after `stop`."""
+        tickets: list[Ticket] = []
+        try:
+            ticket = self._queue.get()
+            while ticket is not None:
+                tickets.append(ticket)
+                ticket = self._queue.get_nowait()
+            if tickets:
+                self._queue.put(None)  # `stop` came behind them: it counts after their commit
+        except Empty:
+            pass
+        return tickets
+
+    def _commit(self, tickets: list[Ticket]) -> None:
+        results: Sequence[Result] = ()
+        error: Exception | None = None
+        try:
+            results = self._store.commit([ticket.work for ticket in tickets])
+        except sqlite3.Error as failed:
+            error = failed
+        except Exception as failed:  # boundary: the end of a thread; the tasks that wait must learn of a fault of penstock
+            error = failed
+        self._token.run_sync_soon(self._deliver, tickets, results, tuple(self._store.states), error)

@@ -1,0 +1,244 @@
+"""What all logs of penstock share: arguments, room for elements, waiting for elements, sources.
+
+Rules of this file:
+
+* All of it runs in the tasks of the program. `_submit` applies a piece of work and updates the states; `_read` returns elements.
+* Elements are admitted in the order of their calls, per partition: a large append that waits for room is not overtaken by small ones.
+* Between the check for room and `_submit` nothing waits, so the room cannot be taken by another task.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from math import inf
+
+import trio
+
+from penstock.api import LimitExceeded, LogError, Subscriber, UsageError
+from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
+from penstock.logs._log import Log, Transaction
+from penstock.logs._positions import (
+    DEFAULT_PARTITION,
+    MOST_AT_ONCE,
+    MOST_BYTES_AT_ONCE,
+    Place,
+    check_elements,
+    check_map,
+    check_name,
+    check_partitions,
+    check_range,
+    not_retained,
+    unknown_partition,
+)
+from penstock.logs._retention import Retention
+from penstock.logs._transaction import StagedTransaction
+from penstock.logs._work import Acknowledge, Append, PartitionState, Publish, Result, Work
+
+
+class LogBase(Log):
+    """A log whose elements are kept by a subclass."""
+
+    def __init__(self, partitions: Iterable[str], retention: Retention) -> None:
+        if not isinstance(retention, Retention):
+            raise UsageError("a log needs retention=Retention(...), the bounds of what it keeps, as in Retention(max_bytes=1_000_000_000)")
+        self._names = check_partitions(partitions)
+        self._retention = retention
+        self._states = [PartitionState() for _ in self._names]
+        self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))  # elements and bytes that wait for the disk
+        self._turns = [trio.Lock() for _ in self._names]
+        self._changed = trio.lowlevel.ParkingLot()  # tasks that wait for elements, and tasks that wait for room
+
+    # --- for subclasses
+
+    @abstractmethod
+    async def _submit(self, work: Work) -> Result:
+        """Apply `work`, and return its result when it is kept. Nothing may wait before the elements are counted in `_waiting`."""
+
+    @abstractmethod
+    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        """Return some elements of a partition from `position` on, at least one. Both positions are retained."""
+
+    @abstractmethod
+    def _is_published(self, transaction_id: str) -> bool:
+        """Return whether a transaction with this id has been published."""
+
+    def _check_open(self) -> None:
+        """Raise if the log cannot be used now."""
+
+    def _update(self, states: Sequence[PartitionState]) -> None:
+        """Take over the states after some work, and wake the tasks that wait for a change."""
+        # In place: the lists of a log that is opened again may be longer, and sources hold indexes only.
+        self._states[:] = states
+        self._changed.unpark_all()
+
+    # --- the contract
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return self._names
+
+    async def append(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> range:
+        self._check_open()
+        work = Append(self._index(partition), *check_elements(elements))
+        await trio.lowlevel.checkpoint_if_cancelled()
+        await self._admit((work,))
+        positions = await self._submit(work)
+        assert isinstance(positions, range)  # noqa: S101 (for the type checker: the result of an Append)
+        return positions
+
+    def earliest(self) -> dict[str, int]:
+        self._check_open()
+        return {name: state.earliest for name, state in zip(self._names, self._states, strict=True)}
+
+    def latest(self, *, after: Mapping[str, int] | None = None, timeout: float | None = None) -> dict[str, int] | Awaitable[dict[str, int]]:
+        self._check_open()
+        if after is not None:
+            seconds = None if timeout is None else check_seconds(timeout, "the timeout", zero=True)
+            return self._wait_latest(dict(check_map(after, self._names, "latest(after=...)")), seconds)
+        if timeout is not None:
+            raise UsageError("latest(timeout=...) waits for elements only with after=, the positions to wait behind")
+        return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
+
+    def source(self, partition: str = DEFAULT_PARTITION, start: Place = "earliest", stop: Place | None = None) -> Source[bytes]:
+        self._check_open()
+        return LogSource(self, self._index(partition), *check_range(start, stop))
+
+    async def acknowledge(self, positions: Mapping[str, int]) -> None:
+        if not self._retention.acknowledged:
+            raise UsageError(
+                "this log keeps elements by count, bytes or age, and not until they are acknowledged; "
+                "open it with Retention(acknowledged=True)"
+            )
+        checked = check_map(positions, self._names, "acknowledge()")
+        self._check_open()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        for name, position in checked.items():
+            state = self._states[self._index(name)]
+            if position > state.latest:
+                raise not_retained(name, position, state.earliest, state.latest)
+        await self._submit(Acknowledge({self._index(name): position for name, position in checked.items()}))
+
+    def transaction(self, transaction_id: str) -> Transaction:
+        self._check_open()
+        return StagedTransaction(check_name(transaction_id, "the id of a transaction"), self._index, self._publish)
+
+    # --- room
+
+    async def _publish(self, work: Publish) -> bool:
+        # Before the wait for room: a second publish brings no elements, and must not wait for a reader.
+        if self._is_published(work.transaction_id):
+            await trio.lowlevel.checkpoint()
+            return False
+        await trio.lowlevel.checkpoint_if_cancelled()
+        await self._admit(work.appends)
+        return bool(await self._submit(work))
+
+    async def _admit(self, appends: Sequence[Append]) -> None:
+        """Wait until there is room for these elements."""
+        self._check_open()
+        for each in appends:
+            self._refuse_if_it_never_fits(each)
+        if self._has_room(appends) and not any(self._turns[each.partition].locked() for each in appends):
+            return
+        async with AsyncExitStack() as turns:
+            # In the order of the partitions: two transactions that wait for each other's turn would wait for ever.
+            for index in sorted(each.partition for each in appends):
+                await turns.enter_async_context(self._turns[index])
+            while not self._has_room(appends):
+                await self._changed.park()
+                self._check_open()
+
+    def _has_room(self, appends: Sequence[Append]) -> bool:
+        waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
+        if waiting and (waiting + sum(len(each.elements) for each in appends) > MOST_AT_ONCE):
+            return False
+        if waiting and (size + sum(each.size for each in appends) > MOST_BYTES_AT_ONCE):
+            return False
+        return not self._retention.acknowledged or all(map(self._is_within_bounds, appends))
+
+    def _is_within_bounds(self, append: Append) -> bool:
+        state, (waiting, size) = self._states[append.partition], self._waiting[append.partition]
+        count = state.latest - state.earliest + waiting + len(append.elements)
+        return self._retention.exceeded_by(count, state.size + size + append.size) is None
+
+    def _refuse_if_it_never_fits(self, append: Append) -> None:
+        bound = self._retention.exceeded_by(len(append.elements), append.size)
+        if bound is not None:
+            value = getattr(self._retention, bound)
+            raise LimitExceeded(
+                f"{len(append.elements):,} elements of {append.size:,} bytes together exceed Retention({bound}={value:,}), so the log "
+                "would never have room for them: append fewer at once, or open the log with a higher bound",
+                limit=bound,
+                value=value,
+            )
+
+    # --- reading
+
+    async def _wait_latest(self, after: dict[str, int], seconds: float | None) -> dict[str, int]:
+        await trio.lowlevel.checkpoint()
+        with trio.move_on_after(inf if seconds is None else seconds):
+            while not any(self._states[self._index(name)].latest > position for name, position in after.items()):
+                await self._changed.park()
+                self._check_open()
+        self._check_open()
+        return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
+
+    def _index(self, partition: str) -> int:
+        try:
+            return self._names.index(partition)
+        except ValueError:
+            raise unknown_partition(partition, self._names) from None
+
+    def resolve(self, index: int, start: Place, stop: Place | None) -> tuple[int, int | None]:
+        """Return the positions that a stream that begins now has to hand over. Raises PositionNotRetained."""
+        self._check_open()
+        state = self._states[index]
+        words = {"earliest": state.earliest, "latest": state.latest}
+        first = words[start] if isinstance(start, str) else start
+        end = words[stop] if isinstance(stop, str) else stop
+        if not state.earliest <= first <= state.latest:
+            raise not_retained(self._names[index], first, state.earliest, state.latest)
+        if end is not None and end < first:
+            raise UsageError(f"the source starts at {first:,} now, behind its stop at {end:,}")
+        return first, end
+
+    async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
+        """Yield the elements of a partition in lists, and wait for more of them if `stop` is not reached yet."""
+        while stop is None or position < stop:
+            state = self._states[index]
+            if position < state.earliest:
+                raise not_retained(self._names[index], position, state.earliest, state.latest)
+            if position == state.latest:
+                await self._changed.park()
+                self._check_open()
+                continue
+            elements = await self._read(index, position, state.latest if stop is None else min(stop, state.latest))
+            position += len(elements)
+            yield elements
+
+
+class LogSource(Source[bytes]):
+    """The elements of a partition between two places. What the words mean is decided for each subscriber, when it subscribes."""
+
+    __slots__ = ("_index", "_log", "_start", "_stop")
+
+    def __init__(self, log: LogBase, index: int, start: Place, stop: Place | None) -> None:
+        self._log = log
+        self._index = index
+        self._start = start
+        self._stop = stop
+
+    def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
+        try:
+            first, end = self._log.resolve(self._index, self._start, self._stop)
+        except (LogError, UsageError) as error:
+            failed(error).attach(subscriber, scope)
+            return
+        if first == end:
+            empty().attach(subscriber, scope)  # rule 1.5: the end is known, so no demand is needed for it
+            return
+        from_batches(generate(self._log.lists, self._index, first, end)).attach(subscriber, scope)
+
+    def __repr__(self) -> str:
+        stop = "on" if self._stop is None else f"to {self._stop}"
+        return f"<source of partition {self._log.partitions[self._index]!r} from {self._start} {stop}>"

@@ -1,0 +1,128 @@
+"""A log in memory. It lives as long as its program."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+import trio
+
+from penstock.logs._log_base import LogBase
+from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._retention import GroupFacts, Retention, split
+from penstock.logs._work import MOST_TRANSACTIONS, Acknowledge, Append, PartitionState, Publish, Result, Work, works_appends
+
+LIST_LENGTH: Final = 4_096
+"""Elements of a list that a source hands over. The step of the generator then costs less than a nanosecond for each."""
+
+MERGED: Final = 64
+"""Elements of a group that later ones are merged into, so that elements that are appended one by one do not cost a record each."""
+
+COMPACT_AT: Final = 1_024
+"""Dropped places at the front of the list before they are removed. To remove them with each append would move all elements each time."""
+
+
+@attrs.define
+class Ring:
+    """The elements of one partition. The element at `elements[0]` has the position `offset`; dropped ones are empty."""
+
+    elements: list[bytes] = attrs.Factory(list)
+    offset: int = 0
+    groups: deque[GroupFacts] = attrs.Factory(deque)
+
+    def add(self, append: Append, latest: int, now: float, retention: Retention) -> None:
+        """Add elements at the position `latest`, in groups that `retention` allows."""
+        self.elements.extend(append.elements)
+        for part in split(append.elements, retention):
+            latest += len(part)
+            self._add_group(GroupFacts(latest, sum(map(len, part)), now), retention)
+
+    def _add_group(self, group: GroupFacts, retention: Retention) -> None:
+        if self._can_merge(group, retention):
+            # With the later time: no element is dropped before its age.
+            self.groups[-1] = group._replace(size=self.groups[-1].size + group.size)
+        else:
+            self.groups.append(group)
+
+    def _can_merge(self, group: GroupFacts, retention: Retention) -> bool:
+        # The oldest group is left alone, because its begin is not recorded.
+        if len(self.groups) < 2:
+            return False
+        before, last = self.groups[-2], self.groups[-1]
+        if group.end - before.end > min(MERGED, retention.group_count) or last.size + group.size > retention.group_bytes:
+            return False
+        # At most MERGED merges: the times in a group differ by an eighth of the age at most.
+        return retention.max_age is None or group.written - last.written < retention.max_age / (8 * MERGED)
+
+    def drop(self, state: PartitionState, retention: Retention, now: float) -> PartitionState:
+        """Drop the groups that `retention` does not keep, and return the state without them."""
+        while self.groups:
+            oldest = self.groups[0]
+            if not retention.drops(oldest, state.latest - state.earliest, state.size, now, state.floor):
+                break
+            self.groups.popleft()
+            begin, end = state.earliest - self.offset, oldest.end - self.offset
+            self.elements[begin:end] = [b""] * (end - begin)
+            state = state.dropped(oldest.end, oldest.size)
+        dead = state.earliest - self.offset
+        if dead >= COMPACT_AT and 2 * dead >= len(self.elements):
+            del self.elements[:dead]
+            self.offset = state.earliest
+        return state
+
+
+class RingLog(LogBase):
+    """A log in memory, for replays within one run of the program.
+
+    ::
+
+        log = RingLog(retention=Retention(max_count=100_000))
+        await log.append([b"first", b"second"])
+
+    `partitions` are the names of its partitions. Each partition has the bounds of `retention`.
+    Raises UsageError for arguments that are not possible.
+    """
+
+    def __init__(self, *, retention: Retention, partitions: Iterable[str] = (DEFAULT_PARTITION,)) -> None:
+        super().__init__(partitions, retention)
+        self._rings = [Ring() for _ in self._names]
+        self._published: dict[str, None] = {}  # a dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS
+
+    async def _submit(self, work: Work) -> Result:
+        result = self._apply(work)
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        return result
+
+    def _is_published(self, transaction_id: str) -> bool:
+        return transaction_id in self._published
+
+    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        ring = self._rings[index]
+        begin = position - ring.offset
+        return ring.elements[begin : min(begin + LIST_LENGTH, stop - ring.offset)]
+
+    def _apply(self, work: Work) -> Result:
+        if isinstance(work, Publish):
+            if self._is_published(work.transaction_id):
+                return False
+            self._published[work.transaction_id] = None
+            if len(self._published) > MOST_TRANSACTIONS:
+                del self._published[next(iter(self._published))]
+        states, now = list(self._states), trio.current_time()
+        if isinstance(work, Acknowledge):
+            for index, position in work.positions.items():
+                states[index] = states[index].with_acknowledged(position)
+        first = states[work.partition].latest if isinstance(work, Append) else 0
+        for append in works_appends(work):
+            self._rings[append.partition].add(append, states[append.partition].latest, now, self._retention)
+            states[append.partition] = states[append.partition].appended(len(append.elements), append.size)
+        for index in self._touched(work):
+            states[index] = self._rings[index].drop(states[index], self._retention, now)
+        self._update(states)
+        return range(first, first + len(work.elements)) if isinstance(work, Append) else isinstance(work, Publish) or None
+
+    def _touched(self, work: Work) -> Iterable[int]:
+        return work.positions if isinstance(work, Acknowledge) else {append.partition for append in works_appends(work)}
+
+    def __repr__(self) -> str:
+        return f"<RingLog: {len(self._names)} partitions, {sum(state.size for state in self._states):,} bytes>"
