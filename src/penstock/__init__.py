@@ -4,6 +4,7 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 
 * `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
+* `penstock.logs`: elements that are kept at positions and replayed, in memory and in a file.
 * `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters to the early draft of the standard.
 * `penstock.plugins`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
@@ -27,9 +28,13 @@ from penstock.api import (
     InvalidStateError,
     LimitExceeded,
     Limits,
+    LogDamaged,
+    LogError,
+    LogLocked,
     NoElement,
     NotAvailable,
     PenstockError,
+    PositionNotRetained,
     Processor,
     ProtocolError,
     PublicError,
@@ -73,6 +78,7 @@ from penstock.core import (
     to_channel,
 )
 from penstock.draft import MailboxPolicy, as_draft, as_modern
+from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.operators import pipe, processor
 from penstock.runtime import (
     Peer,
@@ -98,17 +104,23 @@ __all__ = [
     "CallbackSubscriber",
     "CleanupTimeout",
     "ConnectionLost",
+    "DiskLog",
     "IllegalDemand",
     "InternalError",
     "InvalidStateError",
     "LimitExceeded",
     "Limits",
+    "Log",
+    "LogDamaged",
+    "LogError",
+    "LogLocked",
     "MailboxPolicy",
     "MailboxSubscriber",
     "NoElement",
     "NotAvailable",
     "Peer",
     "PenstockError",
+    "PositionNotRetained",
     "Processor",
     "ProtocolError",
     "PublicError",
@@ -117,6 +129,8 @@ __all__ = [
     "PublisherStopped",
     "Reconnect",
     "Rejected",
+    "Retention",
+    "RingLog",
     "RuleViolation",
     "Server",
     "Service",

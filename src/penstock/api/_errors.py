@@ -162,8 +162,8 @@ class PositionNotRetained(LogError, LookupError):
         self.latest = latest
 
     def __reduce__(self) -> tuple[Any, ...]:
-        figures = {"partition": self.partition, "position": self.position, "earliest": self.earliest, "latest": self.latest}
-        return partial(type(self), *self.args, **figures), (), self.__dict__
+        make = partial(type(self), *self.args, partition=self.partition, position=self.position, earliest=self.earliest, latest=self.latest)
+        return make, (), self.__dict__
 
 
 class LogDamaged(LogError):

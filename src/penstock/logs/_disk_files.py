@@ -52,9 +52,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
 
 def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-        raise LogError(
-            f"the log {path} is on a file system where two connections share no memory, which SQLite's WAL needs: use a local disk"
-        )
+        raise LogError(f"the log {path} needs a file system on which SQLite's WAL works: use a local disk")
 
 
 def check_presence(path: Path, *, had_lock: bool) -> None:

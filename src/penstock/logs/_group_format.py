@@ -14,7 +14,10 @@ from zlib import crc32
 
 
 class Row(NamedTuple):
-    """A group as the file has it. `key` is the number of its partition and the position of its first element in one integer; `length` is its number of elements."""
+    """A group as the file has it.
+
+    `key` is the number of its partition and the position of its first element in one integer, `length` its number of elements.
+    """
 
     key: int
     length: int

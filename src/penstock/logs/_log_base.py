@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from math import inf
+from typing import overload
 
 import trio
 
@@ -89,6 +90,12 @@ class LogBase(Log):
     def earliest(self) -> dict[str, int]:
         self._check_open()
         return {name: state.earliest for name, state in zip(self._names, self._states, strict=True)}
+
+    @overload
+    def latest(self) -> dict[str, int]: ...
+
+    @overload
+    def latest(self, *, after: Mapping[str, int], timeout: float | None = None) -> Awaitable[dict[str, int]]: ...
 
     def latest(self, *, after: Mapping[str, int] | None = None, timeout: float | None = None) -> dict[str, int] | Awaitable[dict[str, int]]:
         self._check_open()

@@ -121,9 +121,7 @@ def check_map(positions: Any, names: Iterable[str], what: str) -> Mapping[str, i
 
 def unknown_partition(name: object, names: Iterable[str]) -> UsageError:
     """Return the error about a partition that a log does not have."""
-    return UsageError(
-        f"the log has no partition {shown(name)}, it has {shown(list(names))}: name it when the log is opened, partitions=[...]"
-    )
+    return UsageError(f"the log has no partition {shown(name)}, it has {shown(list(names))}: open the log with partitions=[...]")
 
 
 def not_retained(partition: str, position: int, earliest: int, latest: int) -> PositionNotRetained:

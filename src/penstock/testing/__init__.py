@@ -9,6 +9,11 @@
 """
 
 from penstock.testing._encoding_check import check_encoding
+* `check_log` checks any implementation of `penstock.logs.Log` against its contract.
+* `FrameList` and `MessageList` keep what a wire decoder reports, as records.
+"""
+
+from penstock.testing._check_log import LogContractBroken, OpenLog, check_log
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._frame_list import FrameList
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
@@ -29,12 +34,14 @@ __all__ = [
     "ExpectationFailed",
     "FrameList",
     "LeakCensus",
+    "LogContractBroken",
     "ManualDraftSubscription",
     "ManualPublisher",
     "ManualSubscriber",
     "ManualSubscription",
     "ManualSubscriptionBase",
     "MessageList",
+    "OpenLog",
     "Record",
     "RuleSet",
     "RunawaySignals",
@@ -46,6 +53,7 @@ __all__ = [
     "Violation",
     "cancel_at_step",
     "check_encoding",
+    "check_log",
     "is_dropped",
     "live_tasks",
     "referrers",

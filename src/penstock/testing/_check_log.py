@@ -1,0 +1,273 @@
+"""The checker of logs: it runs any implementation of `penstock.logs.Log` through the sentences of its contract.
+
+Rules of this file:
+
+* Each check opens an empty log of its own, and is named after the sentence that it checks.
+* No check depends on time: a log in virtual time and a log whose work runs in threads give the same results.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias
+
+import trio
+import trio.testing
+
+from penstock.api import PositionNotRetained, UsageError
+from penstock.core import collect, subscribe
+from penstock.logs import Log, Retention
+
+OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextManager[Log]]
+"""Returns the context of a new, empty log with these partitions and this retention."""
+
+PARTITIONS: Final = ("east", "west")
+PLENTY: Final = Retention(max_count=10_000)
+FEW: Final = Retention(max_count=16)
+UNTIL_ACKNOWLEDGED: Final = Retention(max_count=16, acknowledged=True)
+
+
+class LogContractBroken(AssertionError):
+    """A log does not keep its contract. The text names the check, and says what was expected and what was seen."""
+
+
+async def check_log(open_log: OpenLog) -> None:
+    """Check an implementation of `Log`. Raises LogContractBroken for the first check that it fails, or the error that a check met.
+
+    `open_log` takes the names of partitions and a `Retention`, and returns the async context of a new log; it is called for each check.
+    """
+    for check in CHECKS:
+        try:
+            async with open_log(
+                PARTITIONS, FEW if check in _WITH_FEW else UNTIL_ACKNOWLEDGED if check in _ACKNOWLEDGING else PLENTY
+            ) as log:
+                await check(log)
+        except LogContractBroken as broken:
+            raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {broken}") from None
+
+
+def _expect(expected: object, seen: object, what: str) -> None:
+    if expected != seen:
+        raise LogContractBroken(f"{what}: expected {expected!r}, seen {seen!r}")
+
+
+def _numbered(start: int, stop: int) -> list[bytes]:
+    return [b"element %d" % number for number in range(start, stop)]
+
+
+async def _collected(log: Log, partition: str, start: int, stop: int) -> list[bytes]:
+    return await collect(log.source(partition, start, stop))
+
+
+async def _positions_are_dense_and_each_partition_counts_for_itself(log: Log) -> None:
+    _expect(PARTITIONS, log.partitions, "partitions")
+    _expect(range(3), await log.append(_numbered(0, 3), partition="east"), "the positions of the first append")
+    _expect(range(2), await log.append(_numbered(0, 2), partition="west"), "the positions of an append to another partition")
+    _expect(range(3, 5), await log.append(_numbered(3, 5), partition="east"), "the positions of the second append")
+    _expect(range(5, 5), await log.append([], partition="east"), "the positions of an append of no elements")
+    _expect({"east": 5, "west": 2}, log.latest(), "latest()")
+    _expect({"east": 0, "west": 0}, log.earliest(), "earliest()")
+
+
+async def _the_same_positions_give_the_same_elements_each_time(log: Log) -> None:
+    elements = [b"", b"\0", *_numbered(0, 300)]
+    given = list(elements)
+    await log.append(given, partition="west")
+    given.clear()  # the list of the caller, which may change it
+    for start, stop in ((0, 302), (0, 302), (1, 2), (150, 290), (302, 302)):
+        _expect(elements[start:stop], await _collected(log, "west", start, stop), f"the elements from {start} to {stop}")
+    _expect(elements, await collect(log.source("west", "earliest", "latest")), "the elements from 'earliest' to 'latest'")
+    _expect([], await collect(log.source("east", "earliest", "latest")), "the elements of an empty partition")
+
+
+async def _several_readers_read_at_once(log: Log) -> None:
+    await log.append(_numbered(0, 200), partition="east")
+    seen: dict[int, list[bytes]] = {}
+
+    async def read(start: int) -> None:
+        seen[start] = await _collected(log, "east", start, 200)
+
+    async with trio.open_nursery() as nursery:
+        for start in range(0, 200, 50):
+            nursery.start_soon(read, start)
+    _expect({start: _numbered(start, 200) for start in range(0, 200, 50)}, seen, "the elements of four readers")
+
+
+async def _a_source_without_stop_follows_the_log(log: Log) -> None:
+    await log.append(_numbered(0, 2), partition="east")
+    async with subscribe(log.source("east", 1)) as stream, subscribe(log.source("east", "latest")) as later:
+        _expect(b"element 1", await anext(stream), "the element that was there")
+        await log.append(_numbered(2, 4), partition="east")
+        _expect(b"element 2", await anext(stream), "the element that came later")
+        _expect(b"element 2", await anext(later), "the first element of a stream from 'latest'")
+
+
+async def _a_stop_in_the_future_is_waited_for(log: Log) -> None:
+    seen: list[list[bytes]] = []
+
+    async def read() -> None:
+        seen.append(await _collected(log, "east", 0, 3))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await log.append(_numbered(0, 2), partition="east")
+        await log.append(_numbered(2, 4), partition="east")
+    _expect([_numbered(0, 3)], seen, "the elements up to a stop that was in the future")
+
+
+async def _wrong_elements_are_refused_whole(log: Log) -> None:
+    for wrong in ([b"right", "a text"], b"bytes", [b"right", None], 7):
+        await _expect_error(UsageError, log.append(wrong, partition="east"), f"append({wrong!r})")  # type: ignore[arg-type]  # on purpose
+    await _expect_error(UsageError, log.append([b"x"], partition="nowhere"), "append to an unknown partition")
+    _expect({"east": 0, "west": 0}, log.latest(), "latest() after refused appends")
+
+
+async def _a_position_in_the_future_is_an_error(log: Log) -> None:
+    await log.append(_numbered(0, 5), partition="east")
+    error = await _expect_error(PositionNotRetained, collect(log.source("east", 6, 9)), "a source that starts in the future")
+    _expect(("east", 6, 0, 5), (error.partition, error.position, error.earliest, error.latest), "the figures of the error")
+
+
+async def _the_oldest_elements_are_dropped_and_reading_them_is_an_error(log: Log) -> None:
+    for start in range(0, 100, 2):
+        await log.append(_numbered(start, start + 2), partition="east")
+    earliest = log.earliest()["east"]
+    if not 84 <= earliest <= 86:
+        raise LogContractBroken(f"earliest() after 100 elements with max_count=16: expected 84 to 86, seen {earliest}")
+    _expect(_numbered(earliest, 100), await collect(log.source("east", "earliest", "latest")), "the retained elements")
+    error = await _expect_error(PositionNotRetained, collect(log.source("east", 3, 9)), "a source that starts at a dropped position")
+    _expect(("east", 3, earliest, 100), (error.partition, error.position, error.earliest, error.latest), "the figures of the error")
+    _expect(0, log.earliest()["west"], "earliest() of the other partition")
+
+
+async def _a_reader_that_is_too_slow_learns_what_it_missed(log: Log) -> None:
+    await log.append(_numbered(0, 2), partition="east")
+    async with subscribe(log.source("east", 0), demand=0) as stream:
+        stream.request(1)
+        _expect(b"element 0", await anext(stream), "the first element")
+        for start in range(2, 102, 2):
+            await log.append(_numbered(start, start + 2), partition="east")
+        stream.request(50)
+        seen = []
+
+        async def read_on() -> None:
+            async for element in stream:
+                seen.append(element)  # noqa: PERF401 (the elements before the error count)
+
+        error = await _expect_error(PositionNotRetained, read_on(), "a stream whose next elements were dropped")
+    # Elements that were taken out of the log before they were dropped may still come, in order.
+    _expect(_numbered(1, 1 + len(seen)), seen, "the elements before the error")
+    _expect(error.position, 1 + len(seen), "the position of the error")
+
+
+async def _a_full_log_makes_append_wait_until_elements_are_acknowledged(log: Log) -> None:
+    await log.append(_numbered(0, 16), partition="east")
+    appended: list[range] = []
+
+    async def append() -> None:
+        appended.append(await log.append(_numbered(16, 20), partition="east"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(append)
+        await trio.testing.wait_all_tasks_blocked()
+        await log.acknowledge({"east": 0})  # work behind the append: if that were under way, it would be done now
+        _expect([], appended, "the appends that a full log let pass")
+        await log.append(_numbered(0, 1), partition="west")  # a full partition holds up no other one
+        for position in (4, 8, 12):
+            await log.acknowledge({"east": position})
+    _expect([range(16, 20)], appended, "the positions of the append that waited")
+
+
+async def _the_last_two_acknowledged_ranges_are_kept(log: Log) -> None:
+    await log.append(_numbered(0, 12), partition="east")
+    for position in (2, 6, 6, 3, 10):
+        await log.acknowledge({"east": position})
+    earliest = log.earliest()["east"]
+    if not 0 < earliest <= 2:
+        raise LogContractBroken(f"earliest() after 2, 6 and 10 were acknowledged: expected 1 or 2, seen {earliest}")
+    _expect(_numbered(2, 12), await _collected(log, "east", 2, 12), "the last two acknowledged ranges and the rest")
+    error = await _expect_error(PositionNotRetained, log.acknowledge({"east": 13}), "acknowledge() of a position that was never appended")
+    _expect((13, 12), (error.position, error.latest), "the figures of the error")
+
+
+async def _latest_with_after_waits_for_elements(log: Log) -> None:
+    await log.append(_numbered(0, 2), partition="east")
+    _expect({"east": 2, "west": 0}, await log.latest(after={"east": 1}), "latest(after=) of a position that is passed")
+    _expect({"east": 2, "west": 0}, await log.latest(after={"east": 2}, timeout=0), "latest(after=, timeout=0)")
+    seen: list[dict[str, int]] = []
+
+    async def wait() -> None:
+        seen.append(await log.latest(after={"east": 2, "west": 5}))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        _expect([], seen, "what latest(after=) returned before there were elements")
+        await log.append(_numbered(2, 3), partition="east")
+    _expect([{"east": 3, "west": 0}], seen, "what latest(after=) returned")
+
+
+async def _a_transaction_is_published_once_and_whole(log: Log) -> None:
+    first, second = log.transaction("batch 1"), log.transaction("batch 1")
+    for transaction in (first, second):
+        await transaction.stage(_numbered(0, 2), partition="east")
+        await transaction.stage(_numbered(0, 1), partition="west")
+        await transaction.stage(_numbered(2, 3), partition="east")
+    _expect({"east": 0, "west": 0}, log.latest(), "latest() before publish()")
+    _expect([True, False, False], [await first.publish(), await first.publish(), await second.publish()], "the results of publish()")
+    others = [log.transaction("batch 1"), log.transaction("batch 2")]
+    _expect([False, True], [await each.publish() for each in others], "publish() of empty transactions with an old and a new id")
+    _expect({"east": 3, "west": 1}, log.latest(), "latest() after publish()")
+    _expect(_numbered(0, 3), await _collected(log, "east", 0, 3), "the published elements")
+    await _expect_error(UsageError, first.stage([b"late"], partition="east"), "stage() after publish()")
+
+
+async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await log.append(_numbered(0, 1), partition="east")
+    positions = await log.append([b"after"], partition="east")
+    _expect([b"after"], await _collected(log, "east", positions.start, positions.stop), "the element behind a cancelled append")
+
+
+async def _expect_error(kind: type[PositionNotRetained] | type[UsageError], call: Awaitable[object], what: str) -> "_Figures":
+    try:
+        result = await call
+    except kind as error:
+        return _Figures(error)
+    raise LogContractBroken(f"{what}: expected {kind.__name__}, seen {result!r}")
+
+
+class _Figures:
+    """The figures of an error, and not the error: it would keep the frames that it passed."""
+
+    def __init__(self, error: Exception) -> None:
+        self.partition: str = getattr(error, "partition", "")
+        self.position: int = getattr(error, "position", -1)
+        self.earliest: int = getattr(error, "earliest", -1)
+        self.latest: int = getattr(error, "latest", -1)
+
+
+CHECKS: Final = (
+    _positions_are_dense_and_each_partition_counts_for_itself,
+    _the_same_positions_give_the_same_elements_each_time,
+    _several_readers_read_at_once,
+    _a_source_without_stop_follows_the_log,
+    _a_stop_in_the_future_is_waited_for,
+    _wrong_elements_are_refused_whole,
+    _a_position_in_the_future_is_an_error,
+    _the_oldest_elements_are_dropped_and_reading_them_is_an_error,
+    _a_reader_that_is_too_slow_learns_what_it_missed,
+    _a_full_log_makes_append_wait_until_elements_are_acknowledged,
+    _the_last_two_acknowledged_ranges_are_kept,
+    _latest_with_after_waits_for_elements,
+    _a_transaction_is_published_once_and_whole,
+    _a_cancelled_append_leaves_the_log_usable,
+)
+
+RETENTIONS: Final = {
+    _the_oldest_elements_are_dropped_and_reading_them_is_an_error: FEW,
+    _a_reader_that_is_too_slow_learns_what_it_missed: FEW,
+    _a_full_log_makes_append_wait_until_elements_are_acknowledged: UNTIL_ACKNOWLEDGED,
+    _the_last_two_acknowledged_ranges_are_kept: UNTIL_ACKNOWLEDGED,
+}
+"""The retention of the log that a check gets, if it is not `PLENTY`."""
