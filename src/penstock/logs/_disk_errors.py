@@ -8,12 +8,14 @@ from penstock.api import LogDamaged, LogError, LogLocked
 
 FILES: Final = "PATH, PATH-wal, PATH-shm and PATH-lock"
 
-_DAMAGE: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What the module sqlite3 raises about a file. The second: SQLite quotes changed bytes in a message, and Python cannot decode them."""
+
 _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
-def explain(error: sqlite3.Error, path: Path) -> LogError:
-    """Return the error of penstock about a failure of SQLite."""
+def explain(error: Exception, path: Path) -> LogError:
+    """Return the error of penstock about one of FAULTS."""
     code = getattr(error, "sqlite_errorcode", None)  # errors of the module sqlite3 itself have none
     if code is None:
         return damaged(path, f"Python's sqlite3 says: {error}")
@@ -23,15 +25,15 @@ def explain(error: sqlite3.Error, path: Path) -> LogError:
             f"there is no room on the disk for the log {path}: none of these elements was appended. Make room, or open the log with lower "
             "bounds in its Retention, and append them again; the log stays usable"
         )
-    if primary in _DAMAGE:
-        return damaged(path, f"SQLite says: {error}")
     if primary in _LOCKED:
         return locked(path)
     if primary in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
         return LogError(
             f"the log {path} cannot be opened for writing ({error}): its folder must exist, and this program must be allowed to write there"
         )
-    return LogError(f"the disk failed under the log {path} ({error}): open the log again, and append the elements that were not appended")
+    if primary == sqlite3.SQLITE_IOERR:
+        return LogError(f"the disk failed under the log {path} ({error}): open the log again, and append what was not appended")
+    return damaged(path, f"SQLite says: {error}")
 
 
 def damaged(path: Path, what: str) -> LogDamaged:

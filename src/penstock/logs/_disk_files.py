@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from penstock.api import LogDamaged, LogError
-from penstock.logs._disk_errors import explain, locked
-from penstock.logs._disk_store import APPLICATION_ID, FORMAT, SCHEMA
+from penstock.logs._disk_errors import FAULTS, explain, locked
+from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables
 
 CHECKPOINT_PAGES: Final = 1_000
 """Pages in PATH-wal before SQLite moves them into the main file: 4 MiB, its default. More gave no more speed."""
@@ -23,7 +23,7 @@ def take_lock(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
     try:
         connection.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
+    except FAULTS as error:
         connection.close()
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise locked(path) from None
@@ -38,7 +38,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         if is_new or _is_empty(connection, path):
-            connection.executescript(SCHEMA)
+            create_tables(connection)
         _check_version(connection, path)
         _check_wal(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)
@@ -89,7 +89,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_wal(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -> None:
-    (is_open,) = connection.execute("SELECT is_open FROM opened").fetchone() or (0,)
+    (is_open,) = connection.execute("SELECT is_open FROM state").fetchone() or (0,)
     if is_open and not had_wal:
         raise LogDamaged(
             f"the file {path.name}-wal is missing beside {path}. The program that wrote the log did not close it, so the newest elements "

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import trio
 
 from penstock.api import InternalError, UsageError
-from penstock.logs._disk_errors import explain
+from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import beside, check_presence, open_file, take_lock
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import DiskStore
@@ -109,7 +109,7 @@ class DiskLog(LogBase):
             except BaseException:
                 connection.close()
                 raise
-        except sqlite3.Error as error:
+        except FAULTS as error:
             lock.close()
             raise explain(error, self._path) from error
         except BaseException:
@@ -155,7 +155,7 @@ class DiskLog(LogBase):
             raise UsageError(f"{self!r} was closed while a stream read from it")
         try:
             return self._opened.reader.read(index, self._names[index], position, stop)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self._path) from error
 
     def _deliver(
@@ -175,7 +175,7 @@ class DiskLog(LogBase):
 
     def _error_of(self, error: Exception) -> Exception:
         """Return a new error for each task: one that is raised twice would collect the frames of both."""
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, FAULTS):
             return explain(error, self._path)
         return InternalError(f"the thread that writes {self._path} failed with {type(error).__name__}: {error}; please report it")
 

@@ -32,7 +32,7 @@ FORMAT: Final = 1
 SCHEMA: Final = """
 BEGIN;
 CREATE TABLE partitions (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL, earliest INTEGER NOT NULL,
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, earliest INTEGER NOT NULL, latest INTEGER NOT NULL,
     first_acknowledged INTEGER NOT NULL, middle_acknowledged INTEGER NOT NULL, last_acknowledged INTEGER NOT NULL, checksum INTEGER NOT NULL
 );
 CREATE TABLE groups (
@@ -40,16 +40,24 @@ CREATE TABLE groups (
     elements BLOB NOT NULL
 );
 CREATE TABLE transactions (number INTEGER PRIMARY KEY, id TEXT NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE opened (number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL);
-INSERT INTO opened VALUES (0, 0);
+CREATE TABLE state (
+    number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL, partitions INTEGER NOT NULL, transactions INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+);
 PRAGMA application_id = 0x50534C47;
 PRAGMA user_version = 1;
-COMMIT;
 """
 
 INSERT_GROUP: Final = "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)"
-INSERT_PARTITION: Final = "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_PARTITION: Final = "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 LAST_ROW: Final = "SELECT key, count, size, written, checksum, elements FROM groups WHERE key >= ? AND key < ? ORDER BY key DESC LIMIT 1"
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty log, in one transaction: a file has all of them or none."""
+    connection.executescript(SCHEMA)
+    _save_totals(connection, is_open=False, partitions=0, transactions=0)
+    connection.execute("COMMIT")
 
 
 class DiskStore:
@@ -75,7 +83,8 @@ class DiskStore:
         try:
             self._load_partitions()
             self._load_transactions()
-        except (TypeError, ValueError) as error:  # a value of another type, or a text that is not UTF-8
+            self._check_totals()
+        except TypeError as error:  # a value of another type
             raise damaged(self._path, f"a record was changed ({error})") from error
         for name in names:
             if name not in self.names:
@@ -86,14 +95,27 @@ class DiskStore:
             for number, state in enumerate(self.states):
                 self.states[number] = self._drop(number, state, now)
                 self._save(number, self.states[number])
+            self._save_totals(is_open=True)
+
+    def _check_totals(self) -> None:
+        """Compare the rows that were found with the totals: a page that lost its last rows looks whole by itself."""
+        row = self._connection.execute("SELECT * FROM state").fetchone()
+        if row is None or row[4] != checksum_of(*row[1:4]):
+            raise damaged(self._path, "the record of its totals was changed")
+        if (len(self.names), self._next_transaction) != (row[2], row[3]):
+            found = f"{len(self.names):,} partitions and {self._next_transaction:,} transactions"
+            raise damaged(self._path, f"it has {found}, and recorded {row[2]:,} and {row[3]:,}")
 
     def _load_partitions(self) -> None:
-        for number, name, earliest, *rest in self._connection.execute("SELECT * FROM partitions ORDER BY number"):
+        for number, name, earliest, latest, *rest in self._connection.execute("SELECT * FROM partitions ORDER BY number"):
             acknowledged, checksum = tuple(rest[:3]), rest[3]
-            if number != len(self.names) or checksum != checksum_of(number, name, earliest, acknowledged):
+            if number != len(self.names) or checksum != checksum_of(number, name, earliest, latest, acknowledged):
                 raise damaged(self._path, f"the record of partition {len(self.names)} was changed")
             self.names.append(name)
-            self.states.append(self._scan(number, PartitionState(earliest, earliest, 0, acknowledged)))
+            state = self._scan(number, PartitionState(earliest, earliest, 0, acknowledged))
+            if state.latest != latest:
+                raise damaged(self._path, f"partition {name!r} ends at {state.latest:,} in place of {latest:,}: its last elements are lost")
+            self.states.append(state)
 
     def _scan(self, number: int, state: PartitionState) -> PartitionState:
         """Add up the groups of a partition. A group that is missing between two others is found here."""
@@ -107,16 +129,11 @@ class DiskStore:
         # Only the last group: it is the one that a crash can tear. Readers check each group that they hand over.
         if last is not None and decode_row(Row(*last)) is None:
             raise damaged(self._path, f"the elements of partition {self.names[number]!r} from {last[0] - low:,} on were changed")
-        if state.acknowledged[2] > state.latest:
-            raise damaged(
-                self._path,
-                f"partition {self.names[number]!r} ends at {state.latest:,}, and {state.acknowledged[2]:,} was acknowledged",
-            )
         return state
 
     def _load_transactions(self) -> None:
         for number, transaction_id, checksum in self._connection.execute("SELECT * FROM transactions ORDER BY number"):
-            if checksum != checksum_of(number, transaction_id):
+            if checksum != checksum_of(number, transaction_id) or (self.published and number != self._next_transaction):
                 raise damaged(self._path, f"the record of transaction {number:,} was changed")
             self.published[transaction_id] = None
             self._next_transaction = number + 1
@@ -136,9 +153,9 @@ class DiskStore:
                 touched = {*pending, *(index for work in works if isinstance(work, Acknowledge) for index in work.positions)}
                 for index in touched:
                     self.states[index] = self._drop(index, self.states[index], now)
-                    # The end of the groups says where the partition ends, so an append alone changes nothing in this row.
-                    if self.states[index].stored != before[index].stored:
-                        self._save(index, self.states[index])
+                    self._save(index, self.states[index])
+                if self._next_transaction != number:
+                    self._save_totals(is_open=True)
         except BaseException:
             self.states = before
             for transaction_id in list(self.published)[published:]:
@@ -196,8 +213,11 @@ class DiskStore:
 
     def _save(self, number: int, state: PartitionState) -> None:
         name = self.names[number]
-        checksum = checksum_of(number, name, state.earliest, state.acknowledged)
-        self._connection.execute(INSERT_PARTITION, (number, name, state.earliest, *state.acknowledged, checksum))
+        checksum = checksum_of(number, name, state.earliest, state.latest, state.acknowledged)
+        self._connection.execute(INSERT_PARTITION, (number, name, state.earliest, state.latest, *state.acknowledged, checksum))
+
+    def _save_totals(self, *, is_open: bool) -> None:
+        _save_totals(self._connection, is_open=is_open, partitions=len(self.names), transactions=self._next_transaction)
 
     def _now(self) -> float:
         """Return the time for new groups: never less than that of the newest group in the file."""
@@ -220,7 +240,7 @@ class DiskStore:
 
     def mark(self, *, is_open: bool) -> None:
         """Write into the main file whether PATH-wal belongs to it, so that a lost PATH-wal is noticed."""
-        self._connection.execute("UPDATE opened SET is_open = ?", (int(is_open),))
+        self._save_totals(is_open=is_open)
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
@@ -252,6 +272,11 @@ class _Transaction:
         # SQLite itself has rolled back after some failures, such as a full disk.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def _save_totals(connection: sqlite3.Connection, *, is_open: bool, partitions: int, transactions: int) -> None:
+    totals = (int(is_open), partitions, transactions)
+    connection.execute("INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?, ?)", (*totals, checksum_of(*totals)))
 
 
 def _keys_of(number: int) -> tuple[int, int]:

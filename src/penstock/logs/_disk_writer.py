@@ -43,13 +43,14 @@ class DiskWriter:
         self._deliver = deliver
         self._token = trio.lowlevel.current_trio_token()
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+        # A daemon, because a program that raises out of trio.run() must be able to end. What it appended is committed or was not promised.
+        self.thread = threading.Thread(target=self._run, name="penstock log", daemon=True)
         self.ended = trio.Event()
         """Set when the thread has committed all work, after `stop`."""
 
     def start(self) -> None:
         """Start the thread."""
-        # A daemon, because a program that raises out of trio.run() must be able to end. What it appended is committed or was not promised.
-        threading.Thread(target=self._run, name="penstock log", daemon=True).start()
+        self.thread.start()
 
     def put(self, ticket: Ticket) -> None:
         """Give work to the thread."""

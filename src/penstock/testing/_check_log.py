@@ -37,9 +37,7 @@ async def check_log(open_log: OpenLog) -> None:
     """
     for check in CHECKS:
         try:
-            async with open_log(
-                PARTITIONS, FEW if check in _WITH_FEW else UNTIL_ACKNOWLEDGED if check in _ACKNOWLEDGING else PLENTY
-            ) as log:
+            async with open_log(PARTITIONS, RETENTIONS.get(check, PLENTY)) as log:
                 await check(log)
         except LogContractBroken as broken:
             raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {broken}") from None

@@ -1,0 +1,88 @@
+"""Opening the files of a log: one writer, a new file, a file that was begun."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.api import LogError, LogLocked
+from penstock.logs import DiskLog
+from penstock.logs._disk_files import beside, take_lock
+from tests._real_time import HANGS_AFTER
+from tests.logs._opening import PLENTY
+
+OPEN_IN_ANOTHER_PROCESS = """
+import sys, trio
+from penstock import DiskLog, LogLocked, Retention
+
+async def main():
+    async with DiskLog(sys.argv[1], retention=Retention(max_count=10)):
+        pass
+
+try:
+    trio.run(main)
+except LogLocked as error:
+    print(error)
+"""
+
+
+async def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    """In the same process and in another one. When the first one has closed the log, the next one opens it."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        with pytest.raises(LogLocked, match="is open for writing already, and a log has one writer"):
+            await _open(path)
+        assert "is open for writing already" in _open_in_another_process(path)
+        assert await log.append([b"x"]) == range(1)
+    assert _open_in_another_process(path) == ""
+    await _open(path)
+
+
+def _open_in_another_process(path: Path) -> str:
+    command = [sys.executable, "-c", OPEN_IN_ANOTHER_PROCESS, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER, check=True)
+    return done.stdout
+
+
+async def test_a_log_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> None:
+    """The lock is let go when a check fails, so the repaired log can be opened."""
+    path = tmp_path / "orders.log"
+    path.write_text("no database")
+    with pytest.raises(LogError):
+        await _open(path)
+    path.unlink()
+    beside(path, "-lock").unlink()
+    await _open(path)
+
+
+async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """The error says what has to exist."""
+    with pytest.raises(LogError, match=r"nowhere/orders\.log cannot be opened for writing .*: its folder must exist"):
+        await _open(tmp_path / "nowhere/orders.log")
+
+
+async def test_an_empty_file_becomes_a_log(tmp_path: Path) -> None:
+    """A program that was killed while it made the file leaves an empty one."""
+    path = tmp_path / "orders.log"
+    path.touch()
+    beside(path, "-lock").touch()
+    await _open(path)
+
+
+def test_the_lock_is_an_exclusive_transaction(tmp_path: Path) -> None:
+    """Any other connection to the file with the lock finds it busy, until it is let go."""
+    path = tmp_path / "orders.log"
+    lock = take_lock(path)
+    other = sqlite3.connect(beside(path, "-lock"), timeout=0)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("SELECT * FROM sqlite_master")
+    lock.close()
+    assert other.execute("SELECT * FROM sqlite_master").fetchall() == []
+    other.close()
+
+
+async def _open(path: Path) -> None:
+    async with DiskLog(path, retention=PLENTY):
+        pass

@@ -1,0 +1,155 @@
+"""The log in a file: what is there after it was closed and opened again, and what closing does."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import assert_checkpoints, wait_all_tasks_blocked
+
+from penstock.api import LogDamaged, UsageError
+from penstock.core import collect, subscribe
+from penstock.logs import DiskLog, Retention
+from tests.logs._opening import PLENTY, numbered
+
+
+async def test_all_is_there_after_it_was_opened_again(tmp_path: Path) -> None:
+    """Elements, positions, partitions, acknowledgements and published ids."""
+    path, retention = tmp_path / "orders.log", Retention(max_count=100, acknowledged=True)
+    async with DiskLog(path, retention=retention, partitions=["east", "west"]) as log:
+        await log.append(numbered(0, 60), partition="east")
+        await log.append(numbered(0, 5), partition="west")
+        for position in (12, 24, 36):
+            await log.acknowledge({"east": position})
+        await log.transaction("a").publish()
+    async with DiskLog(path, retention=retention, partitions=["west", "north"]) as log:
+        assert log.partitions == ("east", "west", "north")
+        assert log.latest() == {"east": 60, "west": 5, "north": 0}
+        assert log.earliest() == {"east": 12, "west": 0, "north": 0}
+        assert not await log.transaction("a").publish()
+        assert await collect(log.source("east", 12, 60)) == numbered(12, 60)
+        await log.acknowledge({"east": 48})
+        assert log.earliest()["east"] == 24
+        assert await log.append([b"x"], partition="north") == range(1)
+
+
+async def test_a_lower_retention_counts_when_the_log_is_opened(tmp_path: Path) -> None:
+    """The oldest groups go, and the positions of the others stay. The positions of an empty partition stay as well."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY, clock=lambda: 1_000.0) as log:
+        for start in range(0, 50, 5):
+            await log.append(numbered(start, start + 5))
+    async with DiskLog(path, retention=Retention(max_count=12), clock=lambda: 1_000.0) as log:
+        assert (log.earliest(), log.latest()) == ({"0": 40}, {"0": 50})
+    async with DiskLog(path, retention=Retention(max_count=12, max_age=10), clock=lambda: 1_011.0) as log:
+        assert (log.earliest(), log.latest()) == ({"0": 50}, {"0": 50})
+        assert await log.append([b"x"]) == range(50, 51)
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert await collect(log.source("0", 50, 51)) == [b"x"]
+
+
+async def test_a_closed_log_is_one_file_and_its_lock(tmp_path: Path) -> None:
+    """All elements are in the main file, so a copy of the two is a copy of the log."""
+    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
+        await log.append([b"x"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["orders.log", "orders.log-lock"]
+
+
+async def test_the_file_does_not_grow_while_elements_are_dropped(tmp_path: Path) -> None:
+    """The space of dropped groups is used again: four times the elements take no more than the first ones, and a quarter more."""
+    path = tmp_path / "orders.log"
+    sizes = []
+    async with DiskLog(path, retention=Retention(max_bytes=1_000_000)) as log:
+        for _ in range(5):
+            for _ in range(10):
+                await log.append([b"x" * 1_000] * 120)
+            sizes.append(path.stat().st_size)
+    assert path.stat().st_size <= 1.25 * 1_200_000
+    assert sizes
+
+
+async def test_a_log_is_used_inside_of_its_block_only(tmp_path: Path) -> None:
+    """Before and after it, and twice at once, is refused with advice."""
+    log = DiskLog(tmp_path / "orders.log", retention=PLENTY)
+    with pytest.raises(UsageError, match="is not open: use it inside of `async with DiskLog"):
+        await log.append([b"x"])
+    async with log:
+        source = log.source("0", 0)
+        with pytest.raises(UsageError, match="is open already"):
+            await log.__aenter__()
+    for call in (log.latest, log.earliest, lambda: log.source("0"), lambda: log.transaction("a")):
+        with pytest.raises(UsageError, match="is not open"):
+            call()
+    with pytest.raises(UsageError, match="is not open"):
+        await collect(source)
+    with assert_checkpoints():
+        await log.aclose()
+    async with log:
+        assert log.latest() == {"0": 0}
+
+
+async def test_closing_commits_what_waits_and_ends_readers(tmp_path: Path) -> None:
+    """An append that waits for the disk returns its positions; a stream and a wait for elements fail."""
+    log = DiskLog(tmp_path / "orders.log", retention=PLENTY)
+    appended: list[range] = []
+
+    async def append() -> None:
+        appended.append(await log.append([b"x"]))
+
+    async def read() -> None:
+        with pytest.raises(UsageError, match="is not open"):
+            await collect(log.source("0", 0, 9))
+
+    async def wait() -> None:
+        with pytest.raises(UsageError, match="is not open"):
+            await log.latest(after={"0": 9})
+
+    async with trio.open_nursery() as nursery, log:
+        nursery.start_soon(read)
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(append)
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+    assert appended == [range(1)]
+
+
+async def test_a_cancelled_block_closes_the_log(tmp_path: Path) -> None:
+    """Otherwise it would stay locked until the process ends."""
+    path = tmp_path / "orders.log"
+    with trio.CancelScope() as scope:
+        async with DiskLog(path, retention=PLENTY) as log:
+            await log.append([b"x"])
+            scope.cancel()
+            await trio.sleep_forever()
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert log.latest() == {"0": 1}
+
+
+async def test_a_reader_sees_only_what_is_synced(tmp_path: Path) -> None:
+    """`latest` grows when the commit has returned, and not when `append` is called."""
+    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log, trio.open_nursery() as nursery:
+        nursery.start_soon(log.append, [b"x"])
+        await trio.lowlevel.checkpoint()
+        assert log.latest() == {"0": 0}
+        assert await log.latest(after={"0": 0}) == {"0": 1}
+
+
+async def test_a_stream_fails_with_the_damage_that_it_meets(tmp_path: Path) -> None:
+    """A group that another program deletes while the log is open is not skipped."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        for start in range(0, 9, 3):
+            await log.append(numbered(start, start + 3))
+        log._opened.store._connection.execute("DELETE FROM groups WHERE key = 3")
+        async with subscribe(log.source("0", 1), demand=0) as stream:
+            stream.request(2)
+            assert [await anext(stream), await anext(stream)] == numbered(1, 3)
+            stream.request(1)
+            with pytest.raises(LogDamaged, match="the elements of partition '0' from 6 on were changed|lacks the elements from 3 on"):
+                await anext(stream)
+        log._opened.store._connection.execute("INSERT INTO groups VALUES (3, 1, 1, 1.0, 1, x'00')")
+
+
+def test_its_repr_tells_whether_it_is_open(tmp_path: Path) -> None:
+    """For messages and the debugger."""
+    assert repr(DiskLog("orders.log", retention=PLENTY)) == "<DiskLog 'orders.log': closed>"

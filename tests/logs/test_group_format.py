@@ -1,0 +1,65 @@
+"""Groups as bytes: what is written is what is read, and each changed bit is found."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.logs._group_format import checksum_of, decode_row, encode_row
+
+GROUPS = [[b""], [b"", b""], [b"abc"], [b"ab", b"cd"], [b"", b"x", b"yyy", b""], [b"x" * 300] * 70]
+
+
+@pytest.mark.parametrize("elements", GROUPS, ids=lambda elements: f"{len(elements)} elements")
+def test_a_group_is_read_as_it_was_written(elements: list[bytes]) -> None:
+    """Equal lengths, mixed lengths and empty elements."""
+    row = encode_row(5, elements, 1.5)
+    assert (row.key, row.length, row.size, row.written) == (5, len(elements), sum(map(len, elements)), 1.5)
+    assert decode_row(row) == elements
+
+
+@given(st.lists(st.binary(max_size=9), min_size=1, max_size=20))
+def test_any_elements_are_read_as_they_were_written(elements: list[bytes]) -> None:
+    """Whatever their lengths are."""
+    assert decode_row(encode_row(0, elements, 0.0)) == elements
+
+
+def test_a_group_has_the_documented_bytes() -> None:
+    """Four bytes for each length, least significant first, then the elements."""
+    assert encode_row(0, [b"ab", b"", b"c"], 0.0).elements == bytes.fromhex("02000000 00000000 01000000") + b"abc"
+
+
+def test_each_changed_bit_is_found() -> None:
+    """In the elements and in their lengths."""
+    row = encode_row(7, [b"ab", b"", b"c"], 2.0)
+    for bit in range(8 * len(row.elements)):
+        changed = bytearray(row.elements)
+        changed[bit // 8] ^= 1 << bit % 8
+        assert decode_row(row._replace(elements=bytes(changed))) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"key": 8},
+        {"key": -1},
+        {"length": 4},
+        {"length": -1},
+        {"length": "three"},
+        {"size": 4},
+        {"written": 2.5},
+        {"written": None},
+        {"checksum": 1},
+        {"elements": "text"},
+        {"elements": b"short"},
+    ],
+    ids=str,
+)
+def test_a_changed_column_is_found(changed: dict[str, object]) -> None:
+    """Also if its value has another type, or is beyond its range."""
+    row = encode_row(7, [b"ab", b"", b"c"], 2.0)
+    assert decode_row(row._replace(**changed)) is None
+
+
+def test_a_checksum_of_values_depends_on_each_of_them() -> None:
+    """Also a text that is not valid Unicode has one."""
+    assert len({checksum_of(1, "a"), checksum_of(1, "b"), checksum_of(2, "a"), checksum_of("1a"), checksum_of("\udc80")}) == 5

@@ -1,0 +1,86 @@
+"""Transactions: staged elements are published once; the bounds of what is staged. `check_log` has the rest."""
+
+import pytest
+import trio
+from trio.testing import assert_checkpoints
+
+from penstock.api import LimitExceeded, UsageError
+from penstock.logs import Retention, RingLog
+from penstock.logs import _ring_log as ring_module
+from penstock.logs import _transaction as module
+
+
+def _log() -> RingLog:
+    return RingLog(retention=Retention(max_count=4, acknowledged=True))
+
+
+async def test_stage_and_publish_checkpoint() -> None:
+    """Also publish() of an id that is published."""
+    transaction = _log().transaction("a")
+    with assert_checkpoints():
+        await transaction.stage([b"x"])
+    for _ in range(2):
+        with assert_checkpoints():
+            await transaction.publish()
+
+
+async def test_a_second_publish_does_not_wait_for_room() -> None:
+    """The log is full: a publish that brings elements waits, one that does nothing returns."""
+    log = _log()
+    transaction = log.transaction("a")
+    await transaction.stage([b"x"] * 4)
+    assert await transaction.publish()
+    again = log.transaction("a")
+    await again.stage([b"x"] * 4)
+    assert not await again.publish()
+    assert log.latest() == {"0": 4}
+
+
+async def test_a_publish_that_is_cancelled_can_be_repeated(nursery: trio.Nursery) -> None:
+    """What was staged is there still, and is published once."""
+    log = _log()
+    await log.append([b"x"] * 4)
+    transaction = log.transaction("a")
+    await transaction.stage([b"y"])
+    with trio.CancelScope() as scope:
+        nursery.start_soon(_cancel, scope)
+        await transaction.publish()
+    assert scope.cancelled_caught
+    for position in (1, 2, 3):
+        await log.acknowledge({"0": position})
+    assert await transaction.publish()
+    assert log.latest() == {"0": 5}
+
+
+async def _cancel(scope: trio.CancelScope) -> None:
+    scope.cancel()
+    await trio.lowlevel.checkpoint()
+
+
+async def test_too_much_staged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By count and by bytes; what was staged before stays."""
+    monkeypatch.setattr(module, "MOST_STAGED", 3)
+    transaction = _log().transaction("a")
+    await transaction.stage([b"x"] * 3)
+    with pytest.raises(LimitExceeded, match=r"would stage 4 elements of 4 bytes, and 3 elements .* are allowed"):
+        await transaction.stage([b"x"])
+    monkeypatch.setattr(module, "MOST_BYTES_AT_ONCE", 5)
+    with pytest.raises(LimitExceeded, match="publish fewer in one transaction"):
+        await _log().transaction("b").stage([b"xxxxxx"])
+    assert repr(transaction) == "<transaction 'a': 3 elements staged>"
+    assert await transaction.publish()
+    assert repr(transaction) == "<transaction 'a': published>"
+
+
+async def test_an_id_is_a_short_text() -> None:
+    """As the name of a partition."""
+    with pytest.raises(UsageError, match="the id of a transaction is a text of 1 to 255 bytes"):
+        _log().transaction("")
+
+
+async def test_a_log_remembers_a_bounded_number_of_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest id is forgotten first."""
+    monkeypatch.setattr(ring_module, "MOST_TRANSACTIONS", 2)
+    log = _log()
+    published = [await log.transaction(name).publish() for name in ("a", "b", "b", "c", "b", "a")]
+    assert published == [True, True, False, True, False, True]
