@@ -286,6 +286,14 @@ def soak(session: nox.Session) -> None:
     session.run("python", "tests/soak", *session.posargs)
 
 
+# Twenty minutes: `nox -s tests` takes a part of the places, and kills twice.
+@nox.session(python=MAIN, default=False)
+def crashes(session: nox.Session) -> None:
+    """Kill a writer of a log 200 times, cut and change each place of its last group: nothing is lost. `-- --kills 20 --step 50`."""
+    _prepare(session, "tests")
+    session.run("python", "tests/logs", *session.posargs)
+
+
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Format the code, and fix the findings of ruff that it can fix."""

@@ -52,6 +52,13 @@ def last_commit_of(crashed: Path) -> tuple[int, int]:
     return int(_beside(crashed, "-commit").read_text()), _beside(crashed, "-wal").stat().st_size
 
 
+def bits_of_last_group(path: Path, ending: str) -> range:
+    """Return the numbers of the bits of the last group in a file: the lengths of its elements, then the elements."""
+    elements = b"".join(APPENDS[-1])
+    place = _beside(path, ending).read_bytes().rindex(elements)
+    return range((place - 4 * len(APPENDS[-1])) * 8, (place + len(elements)) * 8)
+
+
 async def cut_outcomes(path: Path, copy: Path, lengths: Iterable[int]) -> list[Outcome]:
     """Cut PATH-wal of a copy to each of the lengths, and return what becomes of the log."""
     main, wal = path.read_bytes(), _beside(path, "-wal").read_bytes()

@@ -145,7 +145,7 @@ async def test_a_stream_fails_with_the_damage_that_it_meets(tmp_path: Path) -> N
             stream.request(2)
             assert [await anext(stream), await anext(stream)] == numbered(1, 3)
             stream.request(1)
-            with pytest.raises(LogDamaged, match="the elements of partition '0' from 6 on were changed|lacks the elements from 3 on"):
+            with pytest.raises(LogDamaged, match="lacks the elements from 3 on"):
                 await anext(stream)
         log._opened.store._connection.execute("INSERT INTO groups VALUES (3, 1, 1, 1.0, 1, x'00')")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.api import LogDamaged, LogError
-from penstock.logs._disk_errors import FAULTS, explain, locked
+from penstock.logs._disk_errors import explain
 from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables
 
 CHECKPOINT_PAGES: Final = 1_000
@@ -20,13 +20,14 @@ CHECKPOINT_PAGES: Final = 1_000
 
 def take_lock(path: Path) -> sqlite3.Connection:
     """Return the connection that holds the lock of the log at `path`. Raises LogLocked if it is taken."""
-    connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
+    try:
+        connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise explain(error, path) from error
     try:
         connection.execute("BEGIN EXCLUSIVE")
-    except FAULTS as error:
+    except sqlite3.Error as error:
         connection.close()
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            raise locked(path) from None
         raise explain(error, path) from error
     return connection
 

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from penstock.api import LogDamaged
 from penstock.logs._disk_errors import damaged
 from penstock.logs._group_format import Row, decode_row
 from penstock.logs._positions import MOST_POSITIONS, not_retained
@@ -33,14 +34,17 @@ class DiskReader:
         low = number * MOST_POSITIONS
         rows = self._connection.execute(GROUPS, {"position": low + position, "low": low, "stop": low + stop})
         taken: list[bytes] = []
-        size, begin = 0, position
+        size = 0
         try:
             for row in map(Row._make, rows):
                 first = row.key - low
                 elements = decode_row(row)
                 # The rows of a partition are dense: the first one holds `position`, each later one begins where the last one ended.
-                if elements is None or not first <= position < first + row.length or (taken and first != position):
-                    raise damaged(self._path, f"the elements of partition {name!r} from {max(first, begin):,} on were changed")
+                is_next = first == position if taken else first <= position < first + row.length
+                if elements is None or not is_next:
+                    if taken:
+                        break  # the elements in front of the damage are whole, and the next read reports it
+                    raise self._damaged(name, max(first, position) if elements is None else position, is_lost=elements is not None)
                 part = elements[position - first : stop - first]
                 taken = taken + part if taken else part
                 size += row.size
@@ -61,7 +65,12 @@ class DiskReader:
         earliest = stop if first is None else first - low
         if position < earliest:
             return not_retained(name, position, earliest, max(stop, earliest))
-        return damaged(self._path, f"partition {name!r} lacks the elements from {position:,} on")
+        return self._damaged(name, position, is_lost=True)
+
+    def _damaged(self, name: str, position: int, *, is_lost: bool) -> LogDamaged:
+        if is_lost:
+            return damaged(self._path, f"partition {name!r} lacks the elements from {position:,} on")
+        return damaged(self._path, f"the elements of partition {name!r} from {position:,} on were changed")
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,0 +1,153 @@
+"""`check_log` catches each broken promise of a log: for each of its checks there is a log that breaks it, and nothing else."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from penstock.api import UsageError
+from penstock.logs import Log, Retention, RingLog
+from penstock.testing import LogContractBroken, OpenLog, check_log
+from penstock.testing._check_log import CHECKS
+
+
+class SkipsPositions(RingLog):
+    async def append(self, elements: Any, *, partition: str = "0") -> range:
+        positions = await super().append(elements, partition=partition)
+        return range(positions.start + 1, positions.stop + 1)
+
+
+class ChangesElements(RingLog):
+    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        return [element.upper() for element in await super()._read(index, position, stop)]
+
+
+class SharesOnePosition(RingLog):
+    readers = 0
+
+    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+        self.readers += 1
+        await trio.lowlevel.checkpoint()
+        elements = await super()._read(index, position, stop)
+        self.readers -= 1
+        return elements if not self.readers else elements[1:]
+
+
+class StopsAtTheEnd(RingLog):
+    def resolve(self, index: int, start: Any, stop: Any) -> tuple[int, int | None]:
+        return super().resolve(index, start, "latest" if stop is None else stop)
+
+
+class StopsEarly(RingLog):
+    def resolve(self, index: int, start: Any, stop: Any) -> tuple[int, int | None]:
+        first, end = super().resolve(index, start, stop)
+        return first, end if end is None else min(end, max(first, self._states[index].latest))
+
+
+class TakesAnything(RingLog):
+    async def append(self, elements: Any, *, partition: str = "0") -> range:
+        right = [element for element in elements if type(element) is bytes] if isinstance(elements, list) else []
+        return await super().append(right, partition=partition)
+
+
+class StartsWhereItCan(RingLog):
+    def resolve(self, index: int, start: Any, stop: Any) -> tuple[int, int | None]:
+        return super().resolve(index, start if isinstance(start, str) else min(start, self._states[index].latest), stop)
+
+
+class DropsNothing(RingLog):
+    def __init__(self, *, retention: Retention, partitions: Sequence[str]) -> None:
+        larger = Retention(max_count=10_000) if not retention.acknowledged else retention
+        super().__init__(retention=larger, partitions=partitions)
+
+
+class SkipsWhatItDropped(RingLog):
+    async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
+        while stop is None or position < stop:
+            position = max(position, self._states[index].earliest)
+            async for elements in super().lists(index, position, self._states[index].latest):
+                position += len(elements)
+                yield elements
+
+
+class NeverWaitsForRoom(RingLog):
+    def _has_room(self, appends: Any) -> bool:
+        return True
+
+
+class KeepsOneRange(RingLog):
+    async def acknowledge(self, positions: Any) -> None:
+        await super().acknowledge(positions)
+        for name, position in positions.items():
+            index = self._names.index(name)
+            state = self._states[index]
+            acknowledged = max(position, state.acknowledged[2])
+            states = list(self._states)
+            states[index] = self._rings[index].drop(state._replace(acknowledged=(acknowledged,) * 3), self._retention, 0.0)
+            self._update(states)
+
+
+class NeverWaitsForElements(RingLog):
+    async def _wait_latest(self, after: Any, seconds: Any) -> dict[str, int]:
+        await trio.lowlevel.checkpoint()
+        return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
+
+
+class ForgetsTransactions(RingLog):
+    def _is_published(self, transaction_id: str) -> bool:
+        return False
+
+
+class BreaksWhenCancelled(RingLog):
+    is_broken = False
+
+    async def append(self, elements: Any, *, partition: str = "0") -> range:
+        if self.is_broken:
+            raise UsageError("broken by a cancel")
+        try:
+            return await super().append(elements, partition=partition)
+        except trio.Cancelled:
+            self.is_broken = True
+            raise
+
+
+BROKEN = (
+    SkipsPositions,
+    ChangesElements,
+    SharesOnePosition,
+    StopsAtTheEnd,
+    StopsEarly,
+    TakesAnything,
+    StartsWhereItCan,
+    DropsNothing,
+    SkipsWhatItDropped,
+    NeverWaitsForRoom,
+    KeepsOneRange,
+    NeverWaitsForElements,
+    ForgetsTransactions,
+    BreaksWhenCancelled,
+)
+
+
+def _opens(kind: type[RingLog]) -> OpenLog:
+    @asynccontextmanager
+    async def opened(names: Sequence[str], retention: Retention) -> AsyncIterator[Log]:
+        yield kind(retention=retention, partitions=names)
+
+    return opened
+
+
+@pytest.mark.parametrize(("kind", "check"), zip(BROKEN, CHECKS, strict=True), ids=lambda value: value.__name__.strip("_"))
+async def test_each_check_catches_a_log_that_breaks_it(kind: type[RingLog], check: Any) -> None:
+    """The text of the error begins with the name of the check. A log that raises lets its own error through."""
+    with pytest.raises((LogContractBroken, UsageError)) as caught:
+        await check_log(_opens(kind))
+    name = check.__name__.removeprefix("_")
+    assert str(caught.value).startswith("broken by a cancel" if kind is BreaksWhenCancelled else f"{name}: ")
+
+
+async def test_a_log_that_keeps_its_contract_passes() -> None:
+    """So the checks catch the faults that were planted, and nothing else."""
+    await check_log(_opens(RingLog))
