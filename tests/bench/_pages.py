@@ -14,6 +14,7 @@ from tests.bench import _amounts, _plot, _report
 from tests.bench._measure import Group, Measured
 
 FIGURES = "_speed_measured.json"
+INSIDE = {"inprocess", "replays", "appends"}  # the groups inside one process; the others are on the page about the network
 PLOTTED = {"small", "middling", "large", "requested", "responses"}
 
 
@@ -53,8 +54,8 @@ def store(run: Run, folder: Path) -> None:
 
 def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
     """Return the texts of the rendered files, by file name."""
-    inside = [group for group in groups if group.key == "inprocess"]
-    outside = [group for group in groups if group.key != "inprocess"]
+    inside = [group for group in groups if group.key in INSIDE]
+    outside = [group for group in groups if group.key not in INSIDE]
     network = _page(run, outside)
     if run.amounts:
         network += "\n" + _report.markdown_of_amounts(run.amounts, _amounts.CEILINGS)

@@ -67,7 +67,7 @@ class SkipsWhatItDropped(RingLog):
     async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
         while stop is None or position < stop:
             position = max(position, self._states[index].earliest)
-            async for elements in super().lists(index, position, self._states[index].latest):
+            async for elements in super().lists(index, position, min(stop or 2**48, self._states[index].latest)):
                 position += len(elements)
                 yield elements
 
@@ -139,7 +139,7 @@ def _opens(kind: type[RingLog]) -> OpenLog:
     return opened
 
 
-@pytest.mark.parametrize(("kind", "check"), zip(BROKEN, CHECKS, strict=True), ids=lambda value: value.__name__.strip("_"))
+@pytest.mark.parametrize(("kind", "check"), list(zip(BROKEN, CHECKS, strict=True)), ids=lambda value: value.__name__.strip("_"))
 async def test_each_check_catches_a_log_that_breaks_it(kind: type[RingLog], check: Any) -> None:
     """The text of the error begins with the name of the check. A log that raises lets its own error through."""
     with pytest.raises((LogContractBroken, UsageError)) as caught:

@@ -39,8 +39,18 @@ async def check_log(open_log: OpenLog) -> None:
         try:
             async with open_log(PARTITIONS, RETENTIONS.get(check, PLENTY)) as log:
                 await check(log)
-        except LogContractBroken as broken:
-            raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {broken}") from None
+        except (LogContractBroken, BaseExceptionGroup) as broken:
+            # A check with several tasks raises a group. The text is all that its reader needs.
+            texts = _texts_of(broken)
+            if not texts:
+                raise
+            raise LogContractBroken(f"{check.__name__.removeprefix('_')}: {texts[0]}") from None
+
+
+def _texts_of(broken: BaseException) -> list[str]:
+    if isinstance(broken, BaseExceptionGroup):
+        return [text for each in broken.exceptions for text in _texts_of(each)]
+    return [str(broken)] if isinstance(broken, LogContractBroken) else []
 
 
 def _expect(expected: object, seen: object, what: str) -> None:
@@ -93,10 +103,10 @@ async def _several_readers_read_at_once(log: Log) -> None:
 async def _a_source_without_stop_follows_the_log(log: Log) -> None:
     await log.append(_numbered(0, 2), partition="east")
     async with subscribe(log.source("east", 1)) as stream, subscribe(log.source("east", "latest")) as later:
-        _expect(b"element 1", await anext(stream), "the element that was there")
+        _expect(b"element 1", await anext(stream, None), "the element that was there")
         await log.append(_numbered(2, 4), partition="east")
-        _expect(b"element 2", await anext(stream), "the element that came later")
-        _expect(b"element 2", await anext(later), "the first element of a stream from 'latest'")
+        _expect(b"element 2", await anext(stream, None), "the element that came later")
+        _expect(b"element 2", await anext(later, None), "the first element of a stream from 'latest'")
 
 
 async def _a_stop_in_the_future_is_waited_for(log: Log) -> None:
@@ -107,6 +117,7 @@ async def _a_stop_in_the_future_is_waited_for(log: Log) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
         await log.append(_numbered(0, 2), partition="east")
         await log.append(_numbered(2, 4), partition="east")
     _expect([_numbered(0, 3)], seen, "the elements up to a stop that was in the future")
@@ -121,7 +132,7 @@ async def _wrong_elements_are_refused_whole(log: Log) -> None:
 
 async def _a_position_in_the_future_is_an_error(log: Log) -> None:
     await log.append(_numbered(0, 5), partition="east")
-    error = await _expect_error(PositionNotRetained, collect(log.source("east", 6, 9)), "a source that starts in the future")
+    error = await _expect_error(PositionNotRetained, collect(log.source("east", 6, "latest")), "a source that starts in the future")
     _expect(("east", 6, 0, 5), (error.partition, error.position, error.earliest, error.latest), "the figures of the error")
 
 
@@ -139,12 +150,12 @@ async def _the_oldest_elements_are_dropped_and_reading_them_is_an_error(log: Log
 
 async def _a_reader_that_is_too_slow_learns_what_it_missed(log: Log) -> None:
     await log.append(_numbered(0, 2), partition="east")
-    async with subscribe(log.source("east", 0), demand=0) as stream:
+    async with subscribe(log.source("east", 0, 102), demand=0) as stream:
         stream.request(1)
         _expect(b"element 0", await anext(stream), "the first element")
         for start in range(2, 102, 2):
             await log.append(_numbered(start, start + 2), partition="east")
-        stream.request(50)
+        stream.request(150)
         seen = []
 
         async def read_on() -> None:
