@@ -81,9 +81,10 @@ class DiskStore:
     def load(self, names: Iterable[str]) -> None:
         """Read the state of the log, add partitions that it does not have yet, and drop what `retention` does not keep any more."""
         try:
-            self._load_partitions()
+            totals = self._load_totals()
+            self._load_partitions(was_open=bool(totals[0]))
             self._load_transactions()
-            self._check_totals()
+            self._check_totals(*totals[1:])
         except TypeError as error:  # a value of another type
             raise damaged(self._path, f"a record was changed ({error})") from error
         for name in names:
@@ -97,23 +98,27 @@ class DiskStore:
                 self._save(number, self.states[number])
             self._save_totals(is_open=True)
 
-    def _check_totals(self) -> None:
-        """Compare the rows that were found with the totals: a page that lost its last rows looks whole by itself."""
-        row = self._connection.execute("SELECT * FROM state").fetchone()
-        if row is None or row[4] != checksum_of(*row[1:4]):
+    def _load_totals(self) -> tuple[int, int, int]:
+        row = self._connection.execute("SELECT is_open, partitions, transactions, checksum FROM state").fetchone()
+        if row is None or row[3] != checksum_of(*row[:3]):
             raise damaged(self._path, "the record of its totals was changed")
-        if (len(self.names), self._next_transaction) != (row[2], row[3]):
-            found = f"{len(self.names):,} partitions and {self._next_transaction:,} transactions"
-            raise damaged(self._path, f"it has {found}, and recorded {row[2]:,} and {row[3]:,}")
+        return row[0], row[1], row[2]
 
-    def _load_partitions(self) -> None:
+    def _check_totals(self, partitions: int, transactions: int) -> None:
+        """Compare the rows that were found with the totals: a page that lost its last rows looks whole by itself."""
+        if (len(self.names), self._next_transaction) != (partitions, transactions):
+            found = f"{len(self.names):,} partitions and {self._next_transaction:,} transactions"
+            raise damaged(self._path, f"it has {found}, and recorded {partitions:,} and {transactions:,}")
+
+    def _load_partitions(self, *, was_open: bool) -> None:
+        # The last position is written when the log is closed, and with each change of the first one. After a crash there may be more.
         for number, name, earliest, latest, *rest in self._connection.execute("SELECT * FROM partitions ORDER BY number"):
             acknowledged, checksum = tuple(rest[:3]), rest[3]
             if number != len(self.names) or checksum != checksum_of(number, name, earliest, latest, acknowledged):
                 raise damaged(self._path, f"the record of partition {len(self.names)} was changed")
             self.names.append(name)
             state = self._scan(number, PartitionState(earliest, earliest, 0, acknowledged))
-            if state.latest != latest:
+            if state.latest < latest or (state.latest > latest and not was_open):
                 raise damaged(self._path, f"partition {name!r} ends at {state.latest:,} in place of {latest:,}: its last elements are lost")
             self.states.append(state)
 
@@ -153,7 +158,9 @@ class DiskStore:
                 touched = {*pending, *(index for work in works if isinstance(work, Acknowledge) for index in work.positions)}
                 for index in touched:
                     self.states[index] = self._drop(index, self.states[index], now)
-                    self._save(index, self.states[index])
+                    # An append alone changes no row of the partitions: it would be a page more for each commit.
+                    if self.states[index].kept != before[index].kept:
+                        self._save(index, self.states[index])
                 if self._next_transaction != number:
                     self._save_totals(is_open=True)
         except BaseException:
@@ -239,8 +246,11 @@ class DiskStore:
         return _Transaction(self._connection)
 
     def mark(self, *, is_open: bool) -> None:
-        """Write into the main file whether PATH-wal belongs to it, so that a lost PATH-wal is noticed."""
-        self._save_totals(is_open=is_open)
+        """Write into the main file where the partitions end, and whether PATH-wal belongs to it, so that lost elements are noticed."""
+        with self._transaction():
+            for number, state in enumerate(self.states):
+                self._save(number, state)
+            self._save_totals(is_open=is_open)
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:

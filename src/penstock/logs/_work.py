@@ -46,6 +46,11 @@ class PartitionState(NamedTuple):
         """The position where the last two acknowledged ranges begin."""
         return self.acknowledged[0]
 
+    @property
+    def kept(self) -> tuple[int, tuple[int, int, int]]:
+        """What a log on disk cannot find out from its groups."""
+        return self.earliest, self.acknowledged
+
     def appended(self, count: int, size: int) -> "PartitionState":
         """Return the state with `count` elements more."""
         return self._replace(latest=self.latest + count, size=self.size + size)
