@@ -67,7 +67,7 @@ class SkipsWhatItDropped(RingLog):
     async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
         while stop is None or position < stop:
             position = max(position, self._states[index].earliest)
-            async for elements in super().lists(index, position, min(stop or 2**48, self._states[index].latest)):
+            async for elements in super().lists(index, position, min(stop or 2**48, max(position + 1, self._states[index].latest))):
                 position += len(elements)
                 yield elements
 
