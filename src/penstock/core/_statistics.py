@@ -35,3 +35,10 @@ class StreamStatistics:
     """Elements that were requested and have not yet arrived."""
     starved: bool
     """The program gives the demand (``demand=0``), nothing is buffered and nothing is outstanding: only a `request()` can bring more."""
+    bytes: int | None = None
+    """Bytes of the elements that have arrived over a network, estimated if they come in large numbers. None in one process, and on a
+    stream whose program gives the demand: their bytes bound nothing there, so they are not counted."""
+    age: float = 0.0
+    """Seconds since the stream was made."""
+    since_taken: float | None = None
+    """Seconds since the consumer was last given elements; None before the first. If it waits for one, none has arrived for that time."""

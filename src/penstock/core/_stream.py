@@ -51,6 +51,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     __slots__ = (
         "__weakref__",
         "_arrived",
+        "_began_at",
         "_counted",
         "_demand",
         "_dropped",
@@ -76,6 +77,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
                 "or 0 to call request() yourself"
             )
+        self._began_at = _now()
         self._demand = min(demand, UNBOUNDED)
         self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
         self._state = StreamState.OPEN
@@ -94,7 +96,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._unrenewed = 0 if prefetch is None else self._demand - prefetch
         self._spare = 0
         self._window: ByteWindow | None = None
-        self._turn_ends = 0.0
+        self._turn_ends = 0.0  # until the first elements are read
         self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
         # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
         self._reader: ParkedTask | None = None
@@ -141,6 +143,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         batch = list(self._slice)
         more, self._arrived = self._arrived, []
         self._count(more)
+        self._turn_ends = _now() + TURN_SECONDS
         if self._demand > 1:  # else there is no half to request ahead: the next element is requested when the reader asks for it
             self._renew_demand()
         return batch + more if batch else more  # usually `more` itself, without a copy
@@ -270,7 +273,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         unread = length_hint(self._slice)
         buffered = unread + arrived
         received = self._counted + arrived
-        is_open = self._is_open
+        is_open, now = self._is_open, _now()
         outstanding = self._requested - received if is_open else 0
         return StreamStatistics(
             state=self._state,
@@ -280,6 +283,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             buffered=buffered,
             outstanding=outstanding,
             starved=is_open and not self._demand and not buffered and not outstanding,
+            bytes=None if self._window is None else self._window.received,
+            age=now - self._began_at,
+            since_taken=now - self._turn_ends + TURN_SECONDS if self._turn_ends else None,
         )
 
     def __repr__(self) -> str:

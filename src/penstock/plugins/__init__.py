@@ -45,6 +45,7 @@ from penstock.plugins._resolve_serializer import check_serializer_argument, reso
 from penstock.plugins._serializer import Serializer, WrongElementType
 from penstock.plugins._socket_connection import SocketConnection
 from penstock.plugins._socket_listener import SocketListener
+from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
 from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
 from penstock.plugins._tls import Tls, certificate_of
 from penstock.plugins._tls_connection import TlsConnection
@@ -64,6 +65,7 @@ __all__ = [
     "ConnectionFacts",
     "ConnectionOpened",
     "ConnectionRefused",
+    "DirectionStatistics",
     "DoesNotFit",
     "Event",
     "Events",
@@ -72,6 +74,7 @@ __all__ = [
     "MessageConnection",
     "Outcome",
     "PeerIdentity",
+    "PeerStatistics",
     "PlainType",
     "PluginReport",
     "PluginStatus",
@@ -80,8 +83,10 @@ __all__ = [
     "ReconnectStage",
     "Registry",
     "Serializer",
+    "ServerStatistics",
     "SocketConnection",
     "SocketListener",
+    "StalledStream",
     "StreamEnded",
     "StreamOpened",
     "TextForm",

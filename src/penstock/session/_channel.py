@@ -11,6 +11,7 @@ from penstock.api import Limits, ProtocolError, Role, SharedBytes
 from penstock.session._dialect import Dialect
 from penstock.session._fair_turns import LargeElementSender, RoundRobin
 from penstock.session._reassembly import PartialElements
+from penstock.session._received_elements import ReceivedElements
 from penstock.session._request_ratio import RequestRatio
 from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState
 from penstock.session._stream_churn import StreamChurn
@@ -298,9 +299,9 @@ class StreamOwner(Protocol):
 
 
 class PeerBudgets:
-    """The peer's remaining budgets on one connection."""
+    """The peer's remaining budgets on one connection, and the counts of what it has requested and sent."""
 
-    __slots__ = ("churn", "controls", "oddities", "partials", "requests", "unread")
+    __slots__ = ("churn", "controls", "oddities", "partials", "received", "requests", "unread")
 
     def __init__(self, limits: Limits) -> None:
         # Oddities are harmless one by one. Controls are normal messages that cost the peer a few bytes and this side some work.
@@ -308,6 +309,7 @@ class PeerBudgets:
         self.controls: TokenBucket = TokenBucket(limits.control_burst, limits.control_rate)
         # Elements that a subscriber gets pay for its requests, so an honest reader by single elements never meets the control rate.
         self.requests: RequestRatio = RequestRatio()
+        self.received: ReceivedElements = ReceivedElements()
         self.churn: StreamChurn = StreamChurn(limits)
         self.partials: PartialElements = PartialElements(limits)
         self.unread: SharedBytes = SharedBytes(limits.unread_bytes)

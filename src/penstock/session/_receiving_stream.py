@@ -63,10 +63,18 @@ class ReceivingStream(Subscription):
             return  # rule 3.6
         before = self.outstanding
         # rule 3.17: 2^63-1 is unbounded. A request after it changes nothing, so it is not sent.
-        self.outstanding = min(UNBOUNDED, before + n)
+        if before == UNBOUNDED:
+            return
+        channel, after = self._channel, before + n
+        if after < UNBOUNDED:
+            self.outstanding = after
+            channel.budgets.received.requested += n
+        else:
+            # From here on the elements are counted as they come: see ReceivedElements.
+            self.outstanding = UNBOUNDED
+            channel.budgets.received.requested -= before
         # In state NEW the subscribe message will carry the demand.
-        if before < UNBOUNDED and self.state is not ReceivingState.NEW:
-            channel = self._channel
+        if self.state is not ReceivingState.NEW:
             (channel.send_demand or channel.send)(channel.dialect.request(self.id, n))
 
     def cancel(self, /) -> None:
@@ -110,6 +118,8 @@ class ReceivingStream(Subscription):
         elif self._subscriber is not None:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= 1
+            else:
+                self._channel.budgets.received.requested += 1
             if self._channel.incoming is not None:
                 element = self._channel.incoming(element)
             if self._subscriber is not None:  # the change may have ended the stream
@@ -124,6 +134,8 @@ class ReceivingStream(Subscription):
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self.state = ANSWERED
+            # The rest of the demand never comes. Demand without bound has counted nothing yet, and this element is the first.
+            self._channel.budgets.received.requested -= self.outstanding - 1 if self.outstanding < UNBOUNDED else -1
             subscriber.on_next(element)
             subscriber.on_complete()
         return True
@@ -139,6 +151,8 @@ class ReceivingStream(Subscription):
             return
         if self.outstanding < UNBOUNDED:
             self.outstanding -= count
+        else:
+            self._channel.budgets.received.requested += count
         if self._window is not None:
             self._window.received += size_of_run(elements)
         on_next_many(elements)
@@ -153,6 +167,8 @@ class ReceivingStream(Subscription):
         if on_next_packed is not None and self._channel.incoming is None:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= count
+            else:
+                self._channel.budgets.received.requested += count
             if self._window is not None:
                 self._window.received += len(elements)
             on_next_packed(count, elements)
@@ -258,6 +274,8 @@ class ReceivingStream(Subscription):
         # The first part takes the demand of its element, so an element that never ends has used its share.
         if self.outstanding < UNBOUNDED:
             self.outstanding -= 1
+        else:
+            channel.budgets.received.requested += 1
         channel.budgets.partials.streams[self] = None
         return parts
 
@@ -288,6 +306,7 @@ class ReceivingStream(Subscription):
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self.state = RECEIVING_MOVES[self.state, event]
+            self._count_missing()
         if self._window is not None:
             self._channel.budgets.unread.remove(self._window, self)
         if self._parts is not None:
@@ -295,6 +314,14 @@ class ReceivingStream(Subscription):
             self._channel.budgets.partials.streams.pop(self, None)
             self._parts = None
         return subscriber
+
+    def _count_missing(self) -> None:
+        """Take off the demand that no element will use. An unfinished element has used its demand, and never comes either."""
+        missing = self.outstanding if self.outstanding < UNBOUNDED else 0
+        if self._parts is not None:
+            missing += len(self._parts)
+        if missing:
+            self._channel.budgets.received.requested -= missing
 
 
 def size_of_run(elements: Sequence[bytes]) -> int:

@@ -108,6 +108,7 @@ class StreamTables:
         channel = self._channel
         dialect = channel.dialect
         stream = make(channel, dialect.next_id(target))
+        channel.budgets.received.requested += 1
         if channel.state.is_closing:
             stream.receive_error(self._closing_error())
         else:

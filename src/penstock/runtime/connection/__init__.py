@@ -25,6 +25,7 @@ from penstock.runtime.connection._new_connection import (
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
 from penstock.runtime.connection._peer import Peer, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
@@ -55,5 +56,6 @@ __all__ = [
     "protocols_of",
     "refuse_unknown",
     "settings_for",
+    "sum_of_directions",
     "unserved_at",
 ]

@@ -22,7 +22,7 @@ import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError
 from penstock.core import Report, report
-from penstock.plugins import Connection, PeerIdentity, Registry
+from penstock.plugins import Connection, PeerIdentity, PeerStatistics, Registry
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -33,6 +33,7 @@ from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._links import Links, ReplaceLink
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
+from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
 from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
@@ -101,6 +102,7 @@ class ConnectionTask:
         """When both sides had said hello, if they have."""
         self._settings = settings
         self._events = events
+        self._statistics = ConnectionStatistics(self.session)
         self._incoming = IncomingRequests(
             settings.service,
             settings.registry,
@@ -143,6 +145,16 @@ class ConnectionTask:
     def is_open(self) -> LazyEvent:
         """Set when both sides have said hello, or never will."""
         return self._parts.is_open
+
+    def statistics(self) -> PeerStatistics:
+        """Return the record of now."""
+        return self._statistics.take(
+            trio.current_time(),
+            peer=self.connection.peer,
+            transport=self._events.transport,
+            opened_at=self.opened_at,
+            buffered=self.held(),
+        )
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute.

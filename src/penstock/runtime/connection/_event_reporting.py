@@ -84,6 +84,11 @@ class ConnectionEvents:
             self.report_stream(stream, publisher, outbound=outbound)
 
     @property
+    def transport(self) -> str:
+        """The scheme of the transport, as the URL has it: ``tcp``."""
+        return self._address.partition(":")[0].rpartition("+")[2]
+
+    @property
     def is_reported_open(self) -> bool:
         """True if both sides have said hello."""
         return self._number > 0

@@ -22,10 +22,10 @@ FULL: Final = 0.80
 class MemoryBudget:
     """The memory of the connections of a server, or of the one connection of a client. The `SharedMemory` of these connections."""
 
-    __slots__ = ("_closed", "_holders", "_limit", "moved", "slack")
+    __slots__ = ("_closed", "_holders", "limit", "moved", "slack")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit: int = limit
         self._holders: dict[MemoryHolder, None] = {}  # bounded by Limits.max_connections; a dict keeps the order, a set would not
         self._closed: set[MemoryHolder] = set()  # those that were told to close, and still hold memory
         self.moved: int = 0
@@ -51,13 +51,13 @@ class MemoryBudget:
     def measure(self) -> None:
         """Ask every connection what it holds, and close the largest ones if that is too much."""
         held = {holder: holder.held() for holder in self._holders}
-        total, allowed = sum(held.values()), self._limit * FULL
+        total, allowed = sum(held.values()), self.limit * FULL
         if total >= allowed:
             total = self._close_largest(held, total, allowed)
         self.moved = 0
         # A quarter of the bytes left. Accounts grow by no more than the bytes that move, so the threshold is not passed unseen.
         # 1/64 of the limit at least: near the threshold each message would cause a measurement otherwise.
-        self.slack = max(self._limit / 64, (allowed - total) / 4)
+        self.slack = max(self.limit / 64, (allowed - total) / 4)
 
     def held(self) -> int:
         """Return what all connections hold together."""
@@ -71,7 +71,7 @@ class MemoryBudget:
             if total < allowed or held[holder] < share:
                 break
             self._closed.add(holder)
-            holder.close_for_memory(held[holder], self._limit)
+            holder.close_for_memory(held[holder], self.limit)
             # A closed session has dropped its buffers, but bytes in flight remain: so it is asked again.
             total += holder.held() - held[holder]
         return total

@@ -9,7 +9,7 @@ import trio
 
 from penstock.api import Limits, Model, Request, Subscriber, Subscription, UsageError, held_of, on_next_many_of, shown
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
-from penstock.plugins import PeerIdentity, Registry, Serializer, resolve_serializer
+from penstock.plugins import PeerIdentity, PeerStatistics, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._asking import (
     DEMAND_SIZE,
     check_length,
@@ -51,6 +51,11 @@ class Peer:
     def opened_at(self) -> float | None:
         """When both sides had said hello, on trio's clock; None if they have not."""
         return self._connection.opened_at
+
+    def statistics(self) -> PeerStatistics:
+        """Return what the connection has done, and what it holds now. It looks at each open stream once; call it in the run of trio."""
+        check_in_trio("Peer.statistics()")
+        return self._connection.statistics()
 
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not. Checkpoints."""

@@ -137,6 +137,11 @@ class Admission:
         """Whether more than `MAX_DEPARTING` connections that were cut are not closed yet."""
         return len(self.open) - len(self._places) > MAX_DEPARTING
 
+    @property
+    def handshaking(self) -> int:
+        """The number of connections that have not said hello."""
+        return len(self._handshaking)
+
     async def wait_empty(self) -> None:
         """Wait until no connection is open. May not checkpoint."""
         while self.open:

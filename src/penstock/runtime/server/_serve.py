@@ -17,11 +17,10 @@ import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
-from penstock.plugins import Connection, Listener, Registry, TransportOptions, Url, build_registry, parse_url
+from penstock.plugins import Connection, Listener, Registry, ServerStatistics, TransportOptions, Url, build_registry, parse_url
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
-    ConnectionTask,
     MemoryBudget,
     NegotiableExtensions,
     NoOptions,
@@ -43,6 +42,7 @@ from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
+from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
 from penstock.session import DialectFactory
@@ -93,6 +93,7 @@ def serve(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
         admission=Admission(limits),
+        connections=ServedConnections(budget),
         extensions=extensions_for(registry, extensions, on_violation),
         options=(options or TransportOptions()).within(limits),
     )
@@ -116,6 +117,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         settings: ConnectionSettings,
         *,
         admission: Admission,
+        connections: ServedConnections,
         extensions: NegotiableExtensions,
         options: TransportOptions,
     ) -> None:
@@ -130,7 +132,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._accepting = trio.CancelScope()
         self._listeners_done = trio.Event()
         """No listener can give another connection."""
-        self._peers: dict[ConnectionTask, Peer] = {}  # one for each connection that runs
+        self._connections = connections
         self._refusals = Refusals(settings.registry.events)
         admission.on_cut = lambda place, reason: self._refusals.add(reason, place.peer, place.address)
         self._failures = AcceptFailures(settings.on_violation)
@@ -144,13 +146,20 @@ class Server(AbstractAsyncContextManager["Server"]):
     @property
     def peers(self) -> tuple[Peer, ...]:
         """The peers that are connected and have said hello: subscribe to what they offer."""
-        # A peer without a hello, or one whose connection has ended, can be asked for nothing.
-        return tuple(peer for connection, peer in self._peers.items() if connection.is_open.is_set() and connection.reason is None)
+        return tuple(self._connections.peers)
 
     @property
     def refused(self) -> Mapping[str, int]:
         """The number of refused connections since the start, by reason: ``places:address``, ``protocol:http``. It stays up to date."""
         return self._refusals.counts
+
+    def statistics(self) -> ServerStatistics:
+        """Return what the server has done since it began to listen, and what it holds now.
+
+        It looks at each connection and each open stream once, and is exact for the time of the call. Call it in the run of trio.
+        """
+        check_in_trio("Server.statistics()")
+        return self._connections.take(handshaking=self._admission.handshaking, refused=self._refusals.counts)
 
     async def wait_over(self) -> None:
         """Wait until no client is connected and none can connect any more. Checkpoints.
@@ -181,6 +190,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         # Now, because the listeners are open files too.
         self._admission.max_open = connections_possible(self._settings.limits.max_connections)
         self._turned_away.most = spare_files(file_limit(), MOST)
+        self._connections.began_at = trio.current_time()
         self._nursery.start_soon(self._accept_all)
         return self
 
@@ -354,11 +364,11 @@ class Server(AbstractAsyncContextManager["Server"]):
             place.cut = task.cut
             task.is_open.call_when_set(partial(self._admission.on_hello, place))
             # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
-            self._peers[task] = Peer(task, settings.registry)
+            self._connections.add(task, Peer(task, settings.registry))
             try:
                 await task.run(nursery)
             finally:
-                self._peers.pop(task, None)
+                self._connections.remove(task)
                 if task.refusal is not None:
                     self._refusals.add(task.refusal, place.peer, place.address)
             # Tasks of the transport may still wait in this nursery.

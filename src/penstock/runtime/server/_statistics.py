@@ -1,0 +1,69 @@
+"""The connections of a server that run, and what those have done that have ended: together they are the statistics of the server."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+import attrs
+import trio
+
+from penstock.plugins import DirectionStatistics, ServerStatistics
+from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, sum_of_directions
+
+
+class ServedConnections:
+    """The connections of one server."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.began_at: float | None = None
+        """When the server began to listen."""
+        self._budget = budget
+        self._peers: dict[ConnectionTask, Peer] = {}  # one for each connection that runs
+        # Sums, and no record for each connection: a server may serve millions of them.
+        self._accepted = 0
+        self._sending = self._receiving = DirectionStatistics()
+        self._sent_bytes = self._received_bytes = 0
+
+    def add(self, connection: ConnectionTask, peer: Peer) -> None:
+        """Count a connection from now on."""
+        self._peers[connection] = peer
+
+    def remove(self, connection: ConnectionTask) -> None:
+        """Keep what a connection has done that has ended."""
+        self._peers.pop(connection, None)
+        done = connection.statistics()
+        self._accepted += connection.opened_at is not None
+        self._sending = _done(self._sending, done.sending)
+        self._receiving = _done(self._receiving, done.receiving)
+        self._sent_bytes += done.sent_bytes
+        self._received_bytes += done.received_bytes
+
+    @property
+    def peers(self) -> Iterator[Peer]:
+        """The peers that have said hello, and whose connection has not ended."""
+        # A peer without a hello, or one whose connection has ended, can be asked for nothing.
+        return (peer for connection, peer in self._peers.items() if connection.is_open.is_set() and connection.reason is None)
+
+    def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
+        """Return the record of now."""
+        # Also the connections without a hello, and those that are closing: their bytes count, and their streams may still run.
+        each = [(connection, connection.statistics()) for connection in self._peers]
+        is_open = [one for connection, one in each if connection.is_open.is_set() and connection.reason is None]
+        return ServerStatistics(
+            age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
+            connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in is_open))),
+            handshaking=handshaking,
+            accepted=self._accepted + sum(connection.opened_at is not None for connection in self._peers),
+            sending=sum_of_directions([self._sending, *(one.sending for _, one in each)]),
+            receiving=sum_of_directions([self._receiving, *(one.receiving for _, one in each)]),
+            sent_bytes=self._sent_bytes + sum(one.sent_bytes for _, one in each),
+            received_bytes=self._received_bytes + sum(one.received_bytes for _, one in each),
+            buffered_bytes=sum(one.buffered_bytes for _, one in each),
+            memory_budget=self._budget.limit,
+            refused=MappingProxyType(dict(refused)),
+        )
+
+
+def _done(sum_so_far: DirectionStatistics, last: DirectionStatistics) -> DirectionStatistics:
+    """Add the numbers that only grow."""
+    return attrs.evolve(sum_so_far, opened=sum_so_far.opened + last.opened, elements=sum_so_far.elements + last.elements)
