@@ -778,6 +778,33 @@ async def test_statistics_at_each_step(clock) -> None:
     assert figures() == ("cancelled", 8, 7, 6, 0, 0, False)
 
 
+@pytest.mark.parametrize("kind", ["by element", "by batch"])
+async def test_statistics_tell_the_age_and_the_time_since_elements_were_taken(clock, kind: str) -> None:
+    """The age begins with the stream. The other time begins when the reader gets elements, and not when it asks."""
+    stream, publisher = opened(4)
+    clock.now += 1
+    assert (stream.statistics().age, stream.statistics().since_taken) == (1, None)
+    publisher.emit(1, 2)
+    clock.now += 1
+    if kind == "by element":
+        assert await anext(stream) == 1
+    else:
+        assert await anext(stream.batches()) == [1, 2]
+    clock.now += 3
+    assert (stream.statistics().age, stream.statistics().since_taken) == (5, pytest.approx(3))
+    assert stream.statistics().bytes is None
+
+
+def test_statistics_have_the_bytes_of_a_stream_that_counts_them() -> None:
+    """A source that counts bytes adds them to the window; a stream whose program gives the demand has none."""
+    stream: Stream[bytes] = Stream(demand=4)
+    window = stream.count_bytes(1000, 100)
+    assert window is not None
+    window.received += 250
+    assert stream.statistics().bytes == 250
+    assert Stream(demand=0).statistics().bytes is None
+
+
 @pytest.mark.parametrize("end", ["complete", "fail"])
 def test_an_ended_stream_has_nothing_outstanding_and_is_not_starved(end: str) -> None:
     """Requested elements will not come any more."""

@@ -38,7 +38,8 @@ class StreamStatistics:
     bytes: int | None = None
     """Bytes of the elements that have arrived over a network, estimated if they come in large numbers. None in one process, and on a
     stream whose program gives the demand: their bytes bound nothing there, so they are not counted."""
-    age: float = 0.0
+    # Not compared, like the next one: two records of a stream on which nothing has happened are equal.
+    age: float = attrs.field(default=0.0, eq=False)
     """Seconds since the stream was made."""
-    since_taken: float | None = None
+    since_taken: float | None = attrs.field(default=None, eq=False)
     """Seconds since the consumer was last given elements; None before the first. If it waits for one, none has arrived for that time."""

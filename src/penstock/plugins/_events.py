@@ -107,6 +107,12 @@ class StreamOpened:
     outbound: bool
     """True if this side publishes and the peer subscribes."""
 
+    pattern: str = ""
+    """The name or pattern under which the service offers the publisher: ``quotes/{symbol}``. A peer can choose `publisher`, and never this.
+
+    Empty for a stream of the peer, and for a request whose data is no name.
+    """
+
 
 @attrs.frozen(kw_only=True)
 class StreamEnded:
@@ -141,6 +147,9 @@ class StreamEnded:
 
     bytes: int = 0
     """The bytes of the elements, as they crossed the wire, without headers."""
+
+    pattern: str = ""
+    """As in `StreamOpened`."""
 
 
 class ReconnectStage(enum.Enum):

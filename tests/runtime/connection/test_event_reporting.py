@@ -47,9 +47,37 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
             peer=observer.opened[0].peer,
             duration=ended.duration,
             bytes=5,
+            pattern="numbers/{count}" if outbound else "",
         )
         assert (observer.closed[0].connection, observer.closed[0].reason, observer.closed[0].error) == (number, "closed", None)
     assert here.opened[0].connection != there.opened[0].connection
+
+
+async def test_the_pattern_of_a_stream_is_that_of_the_service_and_not_a_name_of_the_peer() -> None:
+    """By subscribe, and by a request with and without a payload; a request whose data is no name has none."""
+    service, observer = Service(), Observer()
+
+    @service.publisher("ticks/{symbol}")
+    async def ticks(symbol: str) -> AsyncIterator[bytes]:
+        yield symbol.encode()
+
+    @service.request("twice/{name}")
+    async def twice(name: str, payload: bytes = b"") -> bytes:
+        return payload + payload
+
+    @service.request_response
+    async def other(data: bytes) -> bytes:
+        return data
+
+    async with serve(service, "reactivesocket+memory://test", registry=observer.registry()):
+        async with connect("reactivesocket+memory://test") as peer:
+            async with peer.subscribe("ticks/EURUSD?") as stream:
+                assert [element async for element in stream] == [b"EURUSD"]
+            assert await peer.request("twice/a") == b""
+            assert await peer.request("twice/b", b"x") == b"xx"
+            assert await peer.request_response(b"any data") == b"any data"
+    wanted = ["ticks/{symbol}", "twice/{name}", "twice/{name}", ""]
+    assert [event.pattern for event in observer.begun] == [event.pattern for event in observer.ended] == wanted
 
 
 async def test_batches_and_pieces_are_counted_in_elements() -> None:

@@ -125,7 +125,7 @@ async def test_requests_behind_the_setup_are_run_in_order_afterwards(place: str)
         nursery.start_soon(say)
         await trio.testing.wait_all_tasks_blocked()
         assert seen == []
-        (conversation,) = server._peers
+        (conversation,) = server._connections.running
         assert Limits().preauth_bytes <= conversation.held() <= Limits().preauth_bytes + Limits().receive_chunk
         let_in.set()
         await heard_all.wait()

@@ -97,7 +97,7 @@ async def test_a_connection_that_has_ended_holds_no_bytes(protocol: str) -> None
     async with serve(_service(), f"{protocol}+memory://release") as server:
         async with connect(server.addresses[0]) as peer:
             assert await peer.request("echo", b"data") == b"data"
-            (task,) = server._peers
+            (task,) = server._connections.running
         await trio.testing.wait_all_tasks_blocked()
         assert not server.peers
         assert task.held() == 0

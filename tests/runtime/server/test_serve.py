@@ -423,7 +423,7 @@ async def test_the_goodbyes_of_a_shutdown_begin_in_turns(autojump_clock: trio.te
     async with trio.open_nursery() as nursery:
         async with serve(numbers_service(), "memory://test", limits=limits) as server:
             raws = [await raw_connection(nursery) for _ in range(45)]
-            while len(server._peers) < 45:
+            while len(server._connections.running) < 45:
                 await trio.lowlevel.checkpoint()
             passes = Passes()
             trio.lowlevel.add_instrument(passes)

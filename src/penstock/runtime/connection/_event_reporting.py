@@ -44,6 +44,7 @@ class EndedStream:
     error: BaseException | None
     elements: int
     bytes: int
+    pattern: str = ""
 
 
 class ConnectionEvents:
@@ -55,7 +56,9 @@ class ConnectionEvents:
         self._accepted = accepted
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
-        self._early: dict[tuple[int, bool], str] = {}  # streams that began before that; bounded by the subscriptions of this side
+        self._early: dict[
+            tuple[int, bool], tuple[str, str]
+        ] = {}  # streams that began before that; bounded by the subscriptions of this side
         # Both are replaced by `start`: this object is made before its session.
         self._session: Session | None = None
         self._now: Callable[[], float] = float  # returns 0.0
@@ -80,8 +83,8 @@ class ConnectionEvents:
         )
         # Taken out first: an observer may cancel a stream from inside its hook.
         early, self._early = self._early, {}
-        for (stream, outbound), publisher in early.items():
-            self.report_stream(stream, publisher, outbound=outbound)
+        for (stream, outbound), (publisher, pattern) in early.items():
+            self.report_stream(stream, publisher, outbound=outbound, pattern=pattern)
 
     @property
     def transport(self) -> str:
@@ -104,12 +107,15 @@ class ConnectionEvents:
         """Return a subscriber that counts what a stream of the peer delivers, and passes it on."""
         return ObservedStream(self, subscriber)
 
-    def serve(self, stream: SendingStream) -> StreamCount:
-        """Report a stream that is about to be accepted, and return the record of its outcome. Its end is reported too."""
+    def serve(self, stream: SendingStream, pattern: str = "") -> StreamCount:
+        """Report a stream that is about to be accepted, and return the record of its outcome. Its end is reported too.
+
+        `pattern` is the name under which the service offers its publisher.
+        """
         # Kept by stream and not by id: an id may be used again as soon as its stream has ended.
-        served = self._served[stream] = StreamCount(partial(self._report_served, stream))
+        served = self._served[stream] = StreamCount(partial(self._report_served, stream, pattern))
         stream.when_over = served.on_stream_end
-        self.report_stream(stream.id, str(stream.target), outbound=True)
+        self.report_stream(stream.id, str(stream.target), outbound=True, pattern=pattern)
         return served
 
     def watch(self, stream: SendingStream) -> Subscriber[Any]:
@@ -124,12 +130,14 @@ class ConnectionEvents:
         if served is not None:
             served.fail(error)
 
-    def report_stream(self, stream: int, publisher: str, *, outbound: bool) -> float:
+    def report_stream(self, stream: int, publisher: str, *, outbound: bool, pattern: str = "") -> float:
         """Report that a stream has begun, and return the time; `outbound` streams are served by this side."""
         if self._number:
-            self._events.stream_opened(StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound))
+            self._events.stream_opened(
+                StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound, pattern=pattern)
+            )
         else:
-            self._early[stream, outbound] = publisher
+            self._early[stream, outbound] = publisher, pattern
         return self._now()
 
     def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
@@ -154,14 +162,22 @@ class ConnectionEvents:
                 peer=self._peer,
                 duration=self._now() - ended.began_at,
                 bytes=ended.bytes,
+                pattern=ended.pattern,
             )
         )
 
-    def _report_served(self, stream: SendingStream, served: StreamCount) -> None:
+    def _report_served(self, stream: SendingStream, pattern: str, served: StreamCount) -> None:
         self._served.pop(stream, None)
         # The stream counts its elements itself, those of a run together.
         ended = EndedStream(
-            stream.id, str(stream.target), stream.began_at, served.outcome, served.error, elements=stream.sent, bytes=stream.sent_bytes
+            stream.id,
+            str(stream.target),
+            stream.began_at,
+            served.outcome,
+            served.error,
+            elements=stream.sent,
+            bytes=stream.sent_bytes,
+            pattern=pattern,
         )
         self.report_end(ended, outbound=True)
 

@@ -127,7 +127,8 @@ class IncomingRequests:
             return
         # Before the accept: an accepted stream may begin, and end, inside that call.
         if self._events.wants_streams:
-            self._events.serve(stream)
+            # Looked up a second time, only for observers: without them nothing of this is computed.
+            self._events.serve(stream, self._service.pattern_of(target))
         if isinstance(found, Handler):
             # The demand for the one answer usually came with the request, so the handler starts as soon as there is room for its answer.
             if self._events.wants_streams:

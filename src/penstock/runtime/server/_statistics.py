@@ -18,7 +18,8 @@ class ServedConnections:
         self.began_at: float | None = None
         """When the server began to listen."""
         self._budget = budget
-        self._peers: dict[ConnectionTask, Peer] = {}  # one for each connection that runs
+        self.running: dict[ConnectionTask, Peer] = {}
+        """The connections that run, each with its peer."""
         # Sums, and no record for each connection: a server may serve millions of them.
         self._accepted = 0
         self._sending = self._receiving = DirectionStatistics()
@@ -26,11 +27,11 @@ class ServedConnections:
 
     def add(self, connection: ConnectionTask, peer: Peer) -> None:
         """Count a connection from now on."""
-        self._peers[connection] = peer
+        self.running[connection] = peer
 
     def remove(self, connection: ConnectionTask) -> None:
         """Keep what a connection has done that has ended."""
-        self._peers.pop(connection, None)
+        self.running.pop(connection, None)
         done = connection.statistics()
         self._accepted += connection.opened_at is not None
         self._sending = _done(self._sending, done.sending)
@@ -42,18 +43,18 @@ class ServedConnections:
     def peers(self) -> Iterator[Peer]:
         """The peers that have said hello, and whose connection has not ended."""
         # A peer without a hello, or one whose connection has ended, can be asked for nothing.
-        return (peer for connection, peer in self._peers.items() if connection.is_open.is_set() and connection.reason is None)
+        return (peer for connection, peer in self.running.items() if connection.is_open.is_set() and connection.reason is None)
 
     def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
         """Return the record of now."""
         # Also the connections without a hello, and those that are closing: their bytes count, and their streams may still run.
-        each = [(connection, connection.statistics()) for connection in self._peers]
+        each = [(connection, connection.statistics()) for connection in self.running]
         is_open = [one for connection, one in each if connection.is_open.is_set() and connection.reason is None]
         return ServerStatistics(
             age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
             connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in is_open))),
             handshaking=handshaking,
-            accepted=self._accepted + sum(connection.opened_at is not None for connection in self._peers),
+            accepted=self._accepted + sum(connection.opened_at is not None for connection in self.running),
             sending=sum_of_directions([self._sending, *(one.sending for _, one in each)]),
             receiving=sum_of_directions([self._receiving, *(one.receiving for _, one in each)]),
             sent_bytes=self._sent_bytes + sum(one.sent_bytes for _, one in each),

@@ -319,6 +319,17 @@ class Service:
             return target
         return canonical_name(name)
 
+    def pattern_of(self, target: str | Request) -> str:
+        """Return the name or pattern that `target` leads to, or an empty text if it leads to none. For observers."""
+        name = target
+        if isinstance(target, Request):
+            parts = decode_named_request(target.data) if target.data[:1] == FIRST_BYTE else None
+            name = parts[0] if parts is not None else target.data[:LONGEST_NAME].decode(errors="replace")
+        try:
+            return self.router.find(str(name))[0].pattern.text
+        except NoMatch:
+            return ""
+
     def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler:
         """Return what a request leads to for `peer`: a publication, or a handler of requests with one answer.
 
