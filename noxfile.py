@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -212,7 +213,7 @@ def tck(session: nox.Session) -> None:
 def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates installed into a fresh environment."""
     folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
-    _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", f"./{folder}"))))
+    _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", _with_extras(folder)))))
     for folder in folders:
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
         session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
@@ -250,6 +251,13 @@ def build(session: nox.Session) -> None:
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
     session.run("pytest", *STOP_WHEN_HANGING, *ELSEWHERE, "tests/cli/test_main.py", "tests/cli/test_serve.py", *(session.posargs or SHARED))
     session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))
+
+
+def _with_extras(folder: str) -> str:
+    """Return the path of a plugin as pip takes it, with all of its extras: their tests stand beside the others."""
+    project = tomllib.loads((HERE / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = ",".join(sorted(project.get("optional-dependencies", {})))
+    return f"./{folder}[{extras}]" if extras else f"./{folder}"
 
 
 def _copy_tests(away: Path) -> None:

@@ -74,6 +74,9 @@ class PeerStatistics:
     transport: str
     """The scheme of the transport: ``tcp``."""
 
+    is_open: bool
+    """Both sides have said hello, and the connection has not ended."""
+
     age: float | None
     """Seconds since both sides have said hello; None if they have not."""
 

@@ -79,12 +79,12 @@ async def test_requests_count_as_streams_of_one_element() -> None:
 async def test_the_age_begins_with_the_hellos(autojump_clock) -> None:
     """It is that of trio's clock, and stays readable after the end."""
     async with serve(numbers_service(), "memory://test"), connect("memory://test") as peer:
-        assert peer.statistics().age is None
+        assert (peer.statistics().age, peer.statistics().is_open) == (None, False)
         await peer.wait_accepted()
         await trio.sleep(5)
-        assert peer.statistics().age == 5
+        assert (peer.statistics().age, peer.statistics().is_open) == (5, True)
     ended = peer.statistics()
-    assert (ended.buffered_bytes, ended.receiving.streams) == (0, 0)
+    assert (ended.buffered_bytes, ended.receiving.streams, ended.is_open) == (0, 0, False)
     assert ended.age is not None
     assert ended.age >= 5
 

@@ -56,9 +56,7 @@ class ConnectionEvents:
         self._accepted = accepted
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
-        self._early: dict[
-            tuple[int, bool], tuple[str, str]
-        ] = {}  # streams that began before that; bounded by the subscriptions of this side
+        self._early: dict[tuple[int, bool], tuple[str, str]] = {}  # streams that began before that; bounded by those of this side
         # Both are replaced by `start`: this object is made before its session.
         self._session: Session | None = None
         self._now: Callable[[], float] = float  # returns 0.0

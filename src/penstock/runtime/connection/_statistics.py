@@ -72,6 +72,7 @@ class ConnectionStatistics:
         return PeerStatistics(
             protocol=session.channel.dialect.name,
             transport=transport,
+            is_open=opened_at is not None and not session.state.is_closing,
             age=None if opened_at is None else now - opened_at,
             sending=self._take_sending(now, peer),
             receiving=self._take_receiving(now, peer),

@@ -48,18 +48,17 @@ class ServedConnections:
     def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
         """Return the record of now."""
         # Also the connections without a hello, and those that are closing: their bytes count, and their streams may still run.
-        each = [(connection, connection.statistics()) for connection in self.running]
-        is_open = [one for connection, one in each if connection.is_open.is_set() and connection.reason is None]
+        each = [connection.statistics() for connection in self.running]
         return ServerStatistics(
             age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
-            connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in is_open))),
+            connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in each if one.is_open))),
             handshaking=handshaking,
             accepted=self._accepted + sum(connection.opened_at is not None for connection in self.running),
-            sending=sum_of_directions([self._sending, *(one.sending for _, one in each)]),
-            receiving=sum_of_directions([self._receiving, *(one.receiving for _, one in each)]),
-            sent_bytes=self._sent_bytes + sum(one.sent_bytes for _, one in each),
-            received_bytes=self._received_bytes + sum(one.received_bytes for _, one in each),
-            buffered_bytes=sum(one.buffered_bytes for _, one in each),
+            sending=sum_of_directions([self._sending, *(one.sending for one in each)]),
+            receiving=sum_of_directions([self._receiving, *(one.receiving for one in each)]),
+            sent_bytes=self._sent_bytes + sum(one.sent_bytes for one in each),
+            received_bytes=self._received_bytes + sum(one.received_bytes for one in each),
+            buffered_bytes=sum(one.buffered_bytes for one in each),
             memory_budget=self._budget.limit,
             refused=MappingProxyType(dict(refused)),
         )

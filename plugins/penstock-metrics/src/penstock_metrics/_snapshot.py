@@ -1,0 +1,92 @@
+"""A snapshot: what all collected servers and connections have done and hold at one time, as plain numbers."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
+
+import attrs
+
+from penstock.plugins import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
+from penstock_metrics._publishers import PublisherCounts
+
+
+class Measured(Protocol):
+    """A `penstock.Server` or a `penstock.Peer`."""
+
+    def statistics(self) -> ServerStatistics | PeerStatistics:
+        """Return the record of now."""
+
+
+@attrs.define
+class Direction:
+    """The streams of one direction, added up."""
+
+    streams: int = 0
+    opened: int = 0
+    demand: int = 0
+    unbounded: int = 0
+    elements: int = 0
+    bytes: int = 0
+    without_demand: float = 0.0
+    """The seconds for which the oldest stream without demand has not moved; 0 if there is none."""
+    without_elements: float = 0.0
+
+    def add(self, statistics: DirectionStatistics, bytes_on_the_wire: int) -> None:
+        """Add what one server or one connection reports."""
+        self.streams += statistics.streams
+        self.demand += statistics.demand
+        self.unbounded += statistics.unbounded
+        self.without_demand = max(self.without_demand, _seconds(statistics.without_demand))
+        self.without_elements = max(self.without_elements, _seconds(statistics.without_elements))
+        self.add_ended(statistics, bytes_on_the_wire)
+
+    def add_ended(self, statistics: DirectionStatistics, bytes_on_the_wire: int) -> None:
+        """Add only the numbers that never become smaller: the server or the connection is no longer collected."""
+        self.opened += statistics.opened
+        self.elements += statistics.elements
+        self.bytes += bytes_on_the_wire
+
+
+@attrs.define
+class Snapshot:
+    """All numbers of one time."""
+
+    connections: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
+    """The open connections by side, protocol and transport."""
+    handshaking: int = 0
+    accepted: int = 0
+    refused: Counter[str] = attrs.field(factory=Counter)
+    sending: Direction = attrs.field(factory=Direction)
+    receiving: Direction = attrs.field(factory=Direction)
+    buffered_bytes: int = 0
+    memory_budget: int = 0
+    publishers: Mapping[str, PublisherCounts] = attrs.field(factory=dict)
+
+    def add(self, statistics: ServerStatistics | PeerStatistics) -> None:
+        """Add what one server or one connection reports."""
+        self.buffered_bytes += statistics.buffered_bytes
+        self.sending.add(statistics.sending, statistics.sent_bytes)
+        self.receiving.add(statistics.receiving, statistics.received_bytes)
+        if isinstance(statistics, ServerStatistics):
+            for (protocol, transport), count in statistics.connections.items():
+                self.connections["server", protocol, transport] += count
+            self.handshaking += statistics.handshaking
+            self.memory_budget += statistics.memory_budget
+            self._add_server_totals(statistics)
+        elif statistics.is_open:
+            self.connections["client", statistics.protocol, statistics.transport] += 1
+
+    def add_ended(self, statistics: ServerStatistics | PeerStatistics) -> None:
+        """Add only the numbers that never become smaller."""
+        self.sending.add_ended(statistics.sending, statistics.sent_bytes)
+        self.receiving.add_ended(statistics.receiving, statistics.received_bytes)
+        if isinstance(statistics, ServerStatistics):
+            self._add_server_totals(statistics)
+
+    def _add_server_totals(self, statistics: ServerStatistics) -> None:
+        self.accepted += statistics.accepted
+        self.refused.update(statistics.refused)
+
+
+def _seconds(stalled: StalledStream | None) -> float:
+    return 0.0 if stalled is None else stalled.seconds

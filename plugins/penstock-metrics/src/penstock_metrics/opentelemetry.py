@@ -1,0 +1,116 @@
+"""OpenTelemetry: the metrics as observable instruments, and a span for each stream and request. Needs the extra ``opentelemetry``.
+
+Rules of this file:
+
+* `instrument` makes the instruments of `METRICS`. Their names have dots: `penstock_elements_total` is ``penstock.elements``.
+* `Spans` is a plugin: pass it to `penstock.plugins.build_registry`. Without it nothing is made for a stream.
+* A span ends with its stream. At most `MOST_SPANS` are open at a time, so a server with 100,000 idle streams does not hold a span for each.
+* The name of a span is the pattern of the publisher, and never a name that a peer has chosen; the attribute has that name, escaped.
+"""
+
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Final
+
+from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer_provider
+
+from penstock.api import printable
+from penstock.plugins import Outcome, StreamEnded, StreamOpened, hookimpl
+from penstock_metrics._hooks import MEASUREMENTS
+from penstock_metrics._measurements import Measurements
+from penstock_metrics._publishers import OTHER
+from penstock_metrics._snapshot import Snapshot
+from penstock_metrics._table import METRICS, Kind, Metric
+
+MOST_SPANS: Final = 10_000
+"""Spans that are open at a time. Streams beyond them have none."""
+
+_SCOPE: Final = "penstock_metrics"
+_UNITS: Final = {"bytes": "By", "seconds": "s", "": "1"}
+
+
+def instrument(meter_provider: MeterProvider | None = None, *, measurements: Measurements = MEASUREMENTS) -> None:
+    """Make an observable instrument for each metric. Call it once for each provider; the global one is used without an argument.
+
+    The servers and connections are those of `penstock_metrics.collect`, or of `Measurements.collect`.
+    """
+    meter = (meter_provider or get_meter_provider()).get_meter(_SCOPE)
+    snapshots = _SharedSnapshot(measurements)
+    for metric in METRICS:
+        name, unit = instrument_name(metric), _UNITS[metric.unit]
+        observe = _callback(metric, snapshots)
+        if metric.kind is Kind.COUNTER:
+            meter.create_observable_counter(name, [observe], unit=unit, description=metric.help)
+        else:
+            meter.create_observable_gauge(name, [observe], unit=unit, description=metric.help)
+
+
+def instrument_name(metric: Metric) -> str:
+    """Return the name of the instrument of a metric: without ``_total``, and with a dot behind ``penstock``."""
+    return metric.name.removesuffix("_total").replace("_", ".", 1)
+
+
+class _SharedSnapshot:
+    """One snapshot for all instruments of a collection: each of them has a callback of its own."""
+
+    def __init__(self, measurements: Measurements) -> None:
+        self._measurements = measurements
+        self._lock = Lock()
+        self._read: set[str] = set()  # the metrics that have read the snapshot; bounded by the table
+        self._snapshot = Snapshot()
+
+    def read(self, name: str) -> Snapshot:
+        """Return the snapshot of this collection for the metric `name`. A metric that asks a second time begins the next collection."""
+        with self._lock:
+            if not self._read or name in self._read:
+                self._read.clear()
+                self._snapshot = self._measurements.take()
+            self._read.add(name)
+            return self._snapshot
+
+
+def _callback(metric: Metric, snapshots: _SharedSnapshot) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def observe(_: CallbackOptions) -> Iterable[Observation]:
+        samples = metric.read(snapshots.read(metric.name))
+        return [Observation(value, dict(zip(metric.labels, labels, strict=True))) for labels, value in samples]
+
+    return observe
+
+
+class Spans:
+    """An observer that makes a span for each stream and request: of the kind server if this side publishes, else of the kind client."""
+
+    def __init__(self, tracer_provider: TracerProvider | None = None, *, most: int = MOST_SPANS) -> None:
+        """Without a provider the global one is used. At most `most` spans are open at a time."""
+        self._tracer = (tracer_provider or get_tracer_provider()).get_tracer(_SCOPE)
+        self._most = most
+        self._open: dict[tuple[int, int, bool], Span] = {}  # by connection, id and direction; bounded by `most`
+
+    @hookimpl
+    def penstock_stream_opened(self, event: StreamOpened) -> None:
+        """Begin a span."""
+        if len(self._open) >= self._most:
+            return
+        self._open[event.connection, event.stream, event.outbound] = self._tracer.start_span(
+            f"penstock {event.pattern or OTHER}",
+            kind=SpanKind.SERVER if event.outbound else SpanKind.CLIENT,
+            attributes={
+                "penstock.connection": event.connection,
+                "penstock.stream": event.stream,
+                "penstock.publisher": printable(event.publisher),
+            },
+        )
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        """End the span of the stream, if it has one."""
+        span = self._open.pop((event.connection, event.stream, event.outbound), None)
+        if span is None:
+            return
+        span.set_attributes({"penstock.outcome": event.outcome.value, "penstock.elements": event.elements, "penstock.bytes": event.bytes})
+        if event.error is not None:
+            span.record_exception(event.error)
+        if event.outcome in {Outcome.FAILED, Outcome.LOST}:
+            span.set_status(Status(StatusCode.ERROR, event.outcome.value))
+        span.end()
