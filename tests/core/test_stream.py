@@ -795,6 +795,19 @@ async def test_statistics_tell_the_age_and_the_time_since_elements_were_taken(cl
     assert stream.statistics().bytes is None
 
 
+def test_streams_that_begin_together_share_their_time(clock) -> None:
+    """An idle stream must stay small. The age is exact to ten milliseconds."""
+    first: Stream[int] = Stream()
+    clock.now += 0.009
+    second: Stream[int] = Stream()
+    clock.now += 0.009
+    third: Stream[int] = Stream()
+    assert first._began_at is second._began_at
+    assert [each.statistics().age for each in (first, second, third)] == pytest.approx([0.018, 0.018, 0])
+    clock.now -= 50  # the clock of another run
+    assert Stream().statistics().age == 0
+
+
 def test_statistics_have_the_bytes_of_a_stream_that_counts_them() -> None:
     """A source that counts bytes adds them to the window; a stream whose program gives the demand has none."""
     stream: Stream[bytes] = Stream(demand=4)

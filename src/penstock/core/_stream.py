@@ -37,6 +37,28 @@ TURN_SECONDS: Final = 0.005
 
 _now = monotonic
 
+SHARED_SECONDS: Final = 0.01
+"""Streams that are made within this time have the same time of their beginning."""
+
+
+class _BeginTime:
+    """The time at which a stream begins, as one object for all streams that begin together: a time of its own would take 24 bytes."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self) -> None:
+        self._latest = 0.0
+
+    def now(self) -> float:
+        """Return the time, at most `SHARED_SECONDS` old."""
+        now = _now()
+        if not 0 <= now - self._latest < SHARED_SECONDS:
+            self._latest = now
+        return self._latest
+
+
+_begin_time: Final = _BeginTime()
+
 _NO_SLICE: Final[Iterator[Any]] = iter(())
 
 _NO_ELEMENTS: Final = cast("list[Any]", ())
@@ -56,7 +78,6 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         "_demand",
         "_dropped",
         "_error",
-        "_is_end_reported",
         "_is_open",
         "_reader",
         "_requested",
@@ -77,13 +98,14 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
                 "or 0 to call request() yourself"
             )
-        self._began_at = _now()
+        self._began_at = _begin_time.now()
         self._demand = min(demand, UNBOUNDED)
         self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
         self._state = StreamState.OPEN
         # The same as `_state is StreamState.OPEN`. It is read for each element, and to look up the member of an enum costs more than all
         # the rest of on_next.
-        self._is_open = True
+        # After the end it is False, and None from the time on at which the end was raised without a checkpoint. That is done once.
+        self._is_open: bool | None = True
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
         # Becomes a list with the first element. A server may hold 100,000 idle streams, and an empty list takes 56 bytes.
@@ -97,7 +119,6 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._spare = 0
         self._window: ByteWindow | None = None
         self._turn_ends = 0.0  # until the first elements are read
-        self._is_end_reported = False  # the end was raised without a checkpoint, which is done once
         # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
         self._reader: ParkedTask | None = None
 
@@ -114,8 +135,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if _now() < self._turn_ends:
             for element in self._slice:  # one step of the iterator; cheaper than next() and an exception
                 return element
-            if not self._is_open and not self._arrived and not self._is_end_reported:
-                self._is_end_reported = True
+            if self._is_open is False and not self._arrived:
+                self._is_open = None
                 raise self._ending()
         return await self._next_turn()
 
@@ -273,7 +294,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         unread = length_hint(self._slice)
         buffered = unread + arrived
         received = self._counted + arrived
-        is_open, now = self._is_open, _now()
+        is_open, now = bool(self._is_open), _now()
         outstanding = self._requested - received if is_open else 0
         return StreamStatistics(
             state=self._state,
