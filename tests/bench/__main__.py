@@ -9,10 +9,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root
 
-from tests.bench import _amounts, _inprocess, _logs, _mixed, _network, _pages, _reactivesocket, _report
+from tests.bench import _amounts, _inprocess, _logs, _mixed, _network, _observed, _pages, _reactivesocket, _report
 from tests.bench._measure import Group, measure, progress
 
-GROUPS = (_inprocess.GROUP, *_network.GROUPS[:3], *_mixed.GROUPS, *_network.GROUPS[3:], *_reactivesocket.GROUPS, *_logs.GROUPS)
+GROUPS = (
+    _inprocess.GROUP,
+    *_network.GROUPS[:3],
+    *_mixed.GROUPS,
+    *_network.GROUPS[3:],
+    *_observed.GROUPS,
+    *_reactivesocket.GROUPS,
+    *_logs.GROUPS,
+)
 AMOUNTS = "amounts"
 
 

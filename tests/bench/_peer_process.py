@@ -170,6 +170,25 @@ def penstock_raised(size: int, count: int) -> None:
     _serve_penstock(size, count, raised_limits())
 
 
+def penstock_observed(size: int, count: int) -> None:
+    """Serve with raised limits, and an observer of streams."""
+    from _raised import raised_limits
+
+    from penstock.plugins import StreamEnded, StreamOpened, build_registry, hookimpl
+
+    # As in `_observed.py`, whose module this process cannot import.
+    class Observer:
+        @hookimpl
+        def penstock_stream_opened(self, event: StreamOpened) -> None:
+            """Do nothing."""
+
+        @hookimpl
+        def penstock_stream_ended(self, event: StreamEnded) -> None:
+            """Do nothing."""
+
+    _serve_penstock(size, count, raised_limits(), registry=build_registry([Observer()]))
+
+
 def penstock_busy(size: int, count: int) -> None:
     """Serve with raised limits and `busy_poll`."""
     from _raised import BUSY_POLL_SECONDS, raised_limits
@@ -235,7 +254,9 @@ def penstock_traced(size: int, count: int) -> None:
     penstock_raised(size, count)
 
 
-def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float | None = None) -> None:
+def _serve_penstock(
+    size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float | None = None, registry: Any = None
+) -> None:
     from _raised import allocated_bytes, resident_bytes
 
     from penstock.plugins import Tls, TransportOptions
@@ -273,7 +294,7 @@ def _serve_penstock(size: int, count: int, limits: Any, certificate: str | None 
         yield {"allocated": allocated_bytes(), "resident": resident_bytes()}
 
     options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
-    _serve(service, "tls" if certificate else "tcp", limits=limits, options=options)
+    _serve(service, "tls" if certificate else "tcp", limits=limits, options=options, registry=registry)
 
 
 def _serve(service: Any, transport: str = "tcp", **settings: Any) -> None:
