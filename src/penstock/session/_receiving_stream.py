@@ -306,7 +306,11 @@ class ReceivingStream(Subscription):
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self.state = RECEIVING_MOVES[self.state, event]
-            self._count_missing()
+            # Demand that no element will use. An unfinished element has used its demand, and never comes either.
+            missing = self.outstanding if self.outstanding < UNBOUNDED else 0
+            if self._parts is not None:
+                missing += len(self._parts)
+            self._channel.budgets.received.requested -= missing
         if self._window is not None:
             self._channel.budgets.unread.remove(self._window, self)
         if self._parts is not None:
@@ -314,14 +318,6 @@ class ReceivingStream(Subscription):
             self._channel.budgets.partials.streams.pop(self, None)
             self._parts = None
         return subscriber
-
-    def _count_missing(self) -> None:
-        """Take off the demand that no element will use. An unfinished element has used its demand, and never comes either."""
-        missing = self.outstanding if self.outstanding < UNBOUNDED else 0
-        if self._parts is not None:
-            missing += len(self._parts)
-        if missing:
-            self._channel.budgets.received.requested -= missing
 
 
 def size_of_run(elements: Sequence[bytes]) -> int:
