@@ -17,21 +17,25 @@ async def quotes(symbol: str) -> AsyncIterator[str]:
 
 
 async def main() -> None:
-    async with penstock.serve(service, "memory://quotes") as server, penstock.connect("memory://quotes") as peer:
-        async with peer.subscribe("quotes/EURUSD", type=str, demand=8) as stream, peer.subscribe("quotes/GBPUSD", demand=0):
-            for _ in range(3):
-                print(await anext(stream))
-            await trio.sleep(60)
+    async with (
+        penstock.serve(service, "memory://quotes") as server,
+        penstock.connect("memory://quotes") as peer,
+        peer.subscribe("quotes/EURUSD", type=str, demand=8) as stream,
+        peer.subscribe("quotes/GBPUSD", demand=0),
+    ):
+        for _ in range(3):
+            print(await anext(stream))
+        await trio.sleep(60)
 
-            now = server.statistics()
-            print("connections:", dict(now.connections))
-            print(f"sending: {now.sending.streams} streams, {now.sending.elements} elements, {now.sending.demand} demanded")
-            stalled = now.sending.without_demand
-            if stalled is not None:
-                print(f"no demand: {stalled.publisher} for {stalled.seconds:.0f} s")
+        now = server.statistics()
+        print("connections:", dict(now.connections))
+        print(f"sending: {now.sending.streams} streams, {now.sending.elements} elements, {now.sending.demand} demanded")
+        stalled = now.sending.without_demand
+        if stalled is not None:
+            print(f"no demand: {stalled.publisher} for {stalled.seconds:.0f} s")
 
-            mine = stream.statistics()
-            print(f"received: {mine.received} elements, {mine.bytes} bytes, {mine.outstanding} outstanding")
+        mine = stream.statistics()
+        print(f"received: {mine.received} elements, {mine.bytes} bytes, {mine.outstanding} outstanding")
 
 
 if __name__ == "__main__":
