@@ -148,7 +148,7 @@ TESTS = (
 
 # The results of the ignored folders depend neither on the Python nor on the versions of dependencies: one run is enough. The tests of the
 # command line start a program each, and take as long as all others together: the sessions `tests` and `build` run them.
-ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli")
+ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli", "model")
 ELSEWHERE = (*TESTS, *(f"--ignore=tests/{folder}" for folder in ONCE))
 
 
@@ -300,6 +300,14 @@ def crashes(session: nox.Session) -> None:
     """Kill a writer of a log 200 times, cut and change each place of its last group: nothing is lost. `-- --kills 20 --step 50`."""
     _prepare(session, "tests")
     session.run("python", "tests/logs", *session.posargs)
+
+
+# A minute or more: `nox -s tests` walks the short scenarios.
+@nox.session(python=MAIN, default=False)
+def model(session: nox.Session) -> None:
+    """Walk every order of deliveries and calls between two sessions, also in larger conversations. `-- --depth 12` stops earlier."""
+    _prepare(session, "tests")
+    session.run("python", "tests/model", *session.posargs)
 
 
 @nox.session(name="format", python=MAIN, default=False)

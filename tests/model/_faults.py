@@ -1,0 +1,168 @@
+"""Faults that are planted in the session, one at a time: the walk must find each of them.
+
+Each shows only if a step comes between two others, so a test of one order of steps can pass with it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+from unittest.mock import patch
+
+import attrs
+
+from penstock.api import ProtocolError
+from penstock.session import ConnectionState, ReceivingState, ReceivingStream, SendingState, SendingStream, Session, StreamTables
+from penstock.session._cancelled_streams import CancelledStreams
+from penstock.session._channel import Channel, Outbox
+from penstock.session._demand_ledger import DemandLedger
+from penstock.session._states import SendingEvent
+
+
+@attrs.frozen
+class Fault:
+    """A fault in one method."""
+
+    owner: type
+    method: str
+    scenario: str
+    """The scenario that finds it."""
+    replace: Callable[[Callable[..., Any]], Callable[..., Any]]
+    """Makes the faulty method from the right one."""
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Plant the fault."""
+        right = getattr(self.owner, self.method)
+        with patch.object(self.owner, self.method, self.replace(right)):
+            yield
+
+
+def _forget_early_demand(right: Callable[..., Any]) -> Callable[..., Any]:
+    def receive_request(self: SendingStream, n: int) -> None:
+        if self.state is not SendingState.REQUESTED:
+            right(self, n)
+
+    return receive_request
+
+
+def _replace_demand(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def grant(self: DemandLedger, n: int) -> None:
+        self.available = n
+
+    return grant
+
+
+def _send_demand_twice(right: Callable[..., Any]) -> Callable[..., Any]:
+    def open_stream(self: Any, stream: ReceivingStream, target: Any) -> None:
+        right(self, stream, target)
+        if stream.outstanding:
+            self._channel.send(self._channel.dialect.request(stream.id, stream.outstanding))
+
+    return open_stream
+
+
+def _keep_a_late_publisher(right: Callable[..., Any]) -> Callable[..., Any]:
+    def on_subscribe(self: SendingStream, subscription: Any, /) -> None:
+        if not self.is_ended:
+            right(self, subscription)
+
+    return on_subscribe
+
+
+def _drop_gathered_elements(right: Callable[..., Any]) -> Callable[..., Any]:
+    def detach(self: Any, event: SendingEvent) -> Any:
+        self.run = None
+        return right(self, event)
+
+    return detach
+
+
+def _refuse_late_elements(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def count_late(self: Any, count: int, size: int) -> None:
+        self._channel.fail_connection(ProtocolError("an element behind a cancel", reason="limit:late"))
+
+    return count_late
+
+
+def _keep_the_id(right: Callable[..., Any]) -> Callable[..., Any]:
+    def on_sending_ended(self: StreamTables, stream: SendingStream, /) -> None:
+        if not stream.reserved:
+            right(self, stream)
+
+    return on_sending_ended
+
+
+def _wait_for_another_goodbye(right: Callable[..., Any]) -> Callable[..., Any]:
+    def receive_goodbye(self: Session, reason: str, error: Exception | None = None) -> None:
+        if self.state is not ConnectionState.CLOSING:
+            right(self, reason, error)
+
+    return receive_goodbye
+
+
+def _spare_the_undecided(right: Callable[..., Any]) -> Callable[..., Any]:
+    def on_connection_end(self: ReceivingStream, error: Exception) -> None:
+        if self.state is not ReceivingState.REQUESTED:
+            right(self, error)
+
+    return on_connection_end
+
+
+def _forget_the_place(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def replace(self: Any, stream: ReceivingStream) -> None:
+        del self._opened[stream.id]
+
+    return replace
+
+
+def _signal_behind_a_cancel(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def cancel(self: Any, /) -> None:
+        self._channel.send(self._channel.dialect.cancel(self.id))
+
+    return cancel
+
+
+def _let_the_writer_sleep(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def gather(self: Any, sender: Any) -> None:
+        self._gathering.append(sender)
+
+    return gather
+
+
+def _forget_the_waiting(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def block(self: Outbox, sender: Any) -> None:
+        """Do nothing."""
+
+    return block
+
+
+def _send_while_closing(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def send(self: Channel, message: bytes) -> None:
+        if message:
+            self.outbox.put(message)
+
+    return send
+
+
+FAULTS: Final = {
+    "demand before the decision is forgotten": Fault(SendingStream, "receive_request", "a late decision", _forget_early_demand),
+    "a request replaces what is outstanding": Fault(DemandLedger, "grant", "three requests", _replace_demand),
+    "the demand of on_subscribe is sent twice": Fault(StreamTables, "_open", "a request inside on_subscribe", _send_demand_twice),
+    "a cancel before on_subscribe leaves the publisher": Fault(
+        SendingStream, "on_subscribe", "a late on_subscribe", _keep_a_late_publisher
+    ),
+    "the end drops gathered elements": Fault(SendingStream, "_detach", "request, cancel, complete", _drop_gathered_elements),
+    "an element that crosses a cancel ends the connection": Fault(
+        CancelledStreams, "count_late", "request, cancel, complete", _refuse_late_elements
+    ),
+    "a cancel with demand outstanding keeps the id": Fault(StreamTables, "on_sending_ended", "request, cancel, complete", _keep_the_id),
+    "a goodbye that crosses another is no answer": Fault(Session, "receive_goodbye", "goodbyes that cross", _wait_for_another_goodbye),
+    "the end of the connection spares a stream without an answer": Fault(
+        ReceivingStream, "on_connection_end", "goodbyes that cross", _spare_the_undecided
+    ),
+    "a cancelled stream keeps no place": Fault(CancelledStreams, "replace", "request, cancel, complete", _forget_the_place),
+    "elements are delivered behind the cancel": Fault(ReceivingStream, "cancel", "request, cancel, complete", _signal_behind_a_cancel),
+    "the writer is not woken for gathered elements": Fault(Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep),
+    "a stream that waits for room is forgotten": Fault(Outbox, "block", "elements in parts", _forget_the_waiting),
+    "a message follows the goodbye": Fault(Channel, "send", "goodbyes that cross", _send_while_closing),
+}

@@ -1,0 +1,142 @@
+"""The conversations that are walked: what each side may do, in every order that its own rules leave.
+
+A stream's script is what its subscriber and its publisher do. Their steps are ordered only as Reactive Streams orders them: elements follow
+demand, an end follows the elements, a cancel may come at any time.
+"""
+
+from enum import Enum
+from typing import Final
+
+import attrs
+
+from penstock.api import Limits, Role
+
+
+class Ending(Enum):
+    """How a publisher ends its stream, once its last element is signalled."""
+
+    COMPLETES = "completes"
+    FAILS = "fails"
+    REFUSED = "refused by the service"
+    NEVER = "never ends"
+
+
+DEFAULTS: Final = Limits()
+
+
+@attrs.frozen(kw_only=True)
+class Script:
+    """One stream."""
+
+    reader: Role = Role.CLIENT
+    """The side that subscribes. The publisher is on the other side."""
+    at_once: int = 0
+    """Demand that the subscriber requests inside on_subscribe."""
+    is_open: bool = False
+    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it subscribes in a step of its own."""
+    requests: tuple[int, ...] = ()
+    """Later requests, each a step of its own."""
+    inside: tuple[int, ...] = ()
+    """Requests that are made inside on_next, one for each of the first elements."""
+    cancels: bool = False
+    """The subscriber may cancel, at any time."""
+    cancels_inside: int = 0
+    """The number of the element in whose on_next the subscriber cancels; 0 is none."""
+    elements: int = 2
+    ending: Ending = Ending.COMPLETES
+    size: int = 1
+    """Bytes of an element."""
+    is_fixed: bool = False
+    """The publisher declares the size."""
+    decides_late: bool = False
+    """The service decides in a step of its own."""
+    attaches_late: bool = False
+    """The publisher signals on_subscribe in a step of its own."""
+    idle_until_demand: bool = False
+    is_synchronous: bool = False
+    """The publisher signals inside request(n), and not in a step of its own."""
+    is_call: bool = False
+    """A request for one value."""
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """A conversation."""
+
+    scripts: tuple[Script, ...]
+    closes: tuple[Role, ...] = ()
+    """The sides that say goodbye, each at any time."""
+    is_cut: bool = False
+    """The link is lost at any time, with what is under way."""
+    from_hello: bool = False
+    """Begins before the handshake; if not, behind it."""
+    by_message: bool = False
+    """A side acts on one message at a time, and calls come between the messages of one chunk."""
+    limits: Limits = DEFAULTS
+
+
+BOTH: Final = (Role.CLIENT, Role.SERVER)
+
+# An element of 40 bytes goes in three parts, because a part may have four times 4 bytes, and the outbox holds one element.
+IN_PARTS: Final = Limits(split_outbound_at=4, outbound_high=32, tiny_part=1)
+
+USUAL: Final = Script(requests=(1, 2), cancels=True)
+LARGE: Final = Script(at_once=1, elements=1, size=40)
+CALL: Final = Script(at_once=1, elements=1, is_call=True, cancels=True)
+
+SCENARIOS: Final = {
+    "request, cancel, complete": Scenario(scripts=(attrs.evolve(USUAL, elements=3),)),
+    "three requests": Scenario(scripts=(Script(requests=(1, 1, 1), elements=3),)),
+    "request, cancel, error": Scenario(scripts=(attrs.evolve(USUAL, ending=Ending.FAILS),)),
+    "a request inside on_subscribe": Scenario(scripts=(Script(at_once=1, requests=(1,), elements=3, ending=Ending.NEVER, cancels=True),)),
+    "a late decision": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True),)),
+    "a late refusal": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True, ending=Ending.REFUSED),)),
+    "a late on_subscribe": Scenario(scripts=(attrs.evolve(USUAL, attaches_late=True),)),
+    "idle until demand": Scenario(scripts=(attrs.evolve(USUAL, idle_until_demand=True),)),
+    "a synchronous publisher": Scenario(scripts=(attrs.evolve(USUAL, elements=3, is_synchronous=True),)),
+    "requests inside on_next": Scenario(scripts=(Script(at_once=1, inside=(1, 1), elements=4, cancels=True),)),
+    "a cancel inside on_next": Scenario(scripts=(Script(requests=(2, 1), cancels_inside=2, elements=3),)),
+    "elements of a fixed size": Scenario(scripts=(attrs.evolve(USUAL, size=3, is_fixed=True),)),
+    "elements in parts": Scenario(scripts=(Script(at_once=2, size=40, cancels=True),), limits=IN_PARTS),
+    "from the hello": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), from_hello=True, closes=(Role.SERVER,)),
+    "goodbyes that cross": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH),
+    "a link that is lost": Scenario(scripts=(Script(at_once=1, cancels=True),), is_cut=True),
+    "a request for one value": Scenario(scripts=(CALL,), closes=(Role.SERVER,)),
+    "two streams": Scenario(
+        scripts=(
+            Script(is_open=True, requests=(1,), elements=1, cancels=True),
+            Script(is_open=True, at_once=1, elements=1, ending=Ending.FAILS),
+        )
+    ),
+    "both directions": Scenario(
+        scripts=(
+            Script(is_open=True, at_once=1, elements=1),
+            Script(is_open=True, reader=Role.SERVER, requests=(1,), elements=1, cancels=True),
+        )
+    ),
+}
+
+DEEP: Final = {
+    "one message at a time": Scenario(scripts=(USUAL,), by_message=True),
+    "a link that is lost beside a goodbye": Scenario(scripts=(Script(at_once=1, elements=1),), closes=(Role.CLIENT,), is_cut=True),
+    "two streams of large elements": Scenario(scripts=(LARGE, LARGE), limits=IN_PARTS),
+    "three requests, five elements": Scenario(scripts=(attrs.evolve(USUAL, requests=(1, 1, 3), elements=5),)),
+    "a late decision and a late on_subscribe": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True, attaches_late=True),), closes=BOTH),
+    "from the hello, closed by both": Scenario(
+        scripts=(Script(at_once=1, requests=(1,), cancels=True),), from_hello=True, closes=BOTH, by_message=True
+    ),
+    "cancel, goodbyes, a lost link": Scenario(scripts=(USUAL,), closes=BOTH, is_cut=True),
+    "elements in parts, closed": Scenario(scripts=(attrs.evolve(USUAL, size=40),), limits=IN_PARTS, by_message=True, closes=(Role.SERVER,)),
+    "two calls": Scenario(scripts=(CALL, CALL), closes=(Role.CLIENT,)),
+    "both directions, with a goodbye": Scenario(
+        scripts=(Script(at_once=1, requests=(1,), cancels=True), Script(reader=Role.SERVER, at_once=2)), closes=(Role.SERVER,)
+    ),
+    "three streams in two directions": Scenario(
+        scripts=(
+            Script(at_once=1, elements=1, cancels=True),
+            Script(reader=Role.SERVER, at_once=1, elements=1),
+            Script(at_once=1, ending=Ending.FAILS, elements=1),
+        ),
+        by_message=True,
+    ),
+}
