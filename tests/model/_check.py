@@ -65,7 +65,8 @@ def check_side(session: Session, *, is_ending: bool, reports: int) -> None:
         "bytes of large elements": outbox.large,
         "large elements": outbox.large_elements,
         "bytes of unfinished elements": budgets.partials.bytes,
-        "undecoded bytes": session.channel.dialect.held(),
+        # A session that is over decodes nothing more, and is released with what it has received.
+        "undecoded bytes": 0 if session.state.is_over else session.channel.dialect.held(),
         "cancelled streams beyond the table": streams.cancelled.count - len(streams.opened),
     }
     if is_ending:

@@ -13,7 +13,7 @@ import attrs
 from penstock.api import ProtocolError
 from penstock.session import ConnectionState, ReceivingState, ReceivingStream, SendingState, SendingStream, Session, StreamTables
 from penstock.session._cancelled_streams import CancelledStreams
-from penstock.session._channel import Channel, Outbox
+from penstock.session._channel import Outbox
 from penstock.session._demand_ledger import DemandLedger
 from penstock.session._states import SendingEvent
 
@@ -136,14 +136,6 @@ def _forget_the_waiting(_right: Callable[..., Any]) -> Callable[..., Any]:
     return block
 
 
-def _send_while_closing(_right: Callable[..., Any]) -> Callable[..., Any]:
-    def send(self: Channel, message: bytes) -> None:
-        if message:
-            self.outbox.put(message)
-
-    return send
-
-
 FAULTS: Final = {
     "demand before the decision is forgotten": Fault(SendingStream, "receive_request", "a late decision", _forget_early_demand),
     "a request replaces what is outstanding": Fault(DemandLedger, "grant", "three requests", _replace_demand),
@@ -158,11 +150,10 @@ FAULTS: Final = {
     "a cancel with demand outstanding keeps the id": Fault(StreamTables, "on_sending_ended", "request, cancel, complete", _keep_the_id),
     "a goodbye that crosses another is no answer": Fault(Session, "receive_goodbye", "goodbyes that cross", _wait_for_another_goodbye),
     "the end of the connection spares a stream without an answer": Fault(
-        ReceivingStream, "on_connection_end", "goodbyes that cross", _spare_the_undecided
+        ReceivingStream, "on_connection_end", "from the hello", _spare_the_undecided
     ),
     "a cancelled stream keeps no place": Fault(CancelledStreams, "replace", "request, cancel, complete", _forget_the_place),
     "elements are delivered behind the cancel": Fault(ReceivingStream, "cancel", "request, cancel, complete", _signal_behind_a_cancel),
     "the writer is not woken for gathered elements": Fault(Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep),
     "a stream that waits for room is forgotten": Fault(Outbox, "block", "elements in parts", _forget_the_waiting),
-    "a message follows the goodbye": Fault(Channel, "send", "goodbyes that cross", _send_while_closing),
 }

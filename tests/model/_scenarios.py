@@ -98,25 +98,29 @@ SCENARIOS: Final = {
     "a cancel inside on_next": Scenario(scripts=(Script(requests=(2, 1), cancels_inside=2, elements=3),)),
     "elements of a fixed size": Scenario(scripts=(attrs.evolve(USUAL, size=3, is_fixed=True),)),
     "elements in parts": Scenario(scripts=(Script(at_once=2, size=40, cancels=True),), limits=IN_PARTS),
-    "from the hello": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), from_hello=True, closes=(Role.SERVER,)),
-    "goodbyes that cross": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH),
+    "from the hello": Scenario(scripts=(Script(at_once=1, elements=1),), from_hello=True, closes=(Role.SERVER,)),
+    "goodbyes that cross": Scenario(scripts=(Script(is_open=True, requests=(1,), elements=1),), closes=BOTH),
     "a link that is lost": Scenario(scripts=(Script(at_once=1, cancels=True),), is_cut=True),
     "a request for one value": Scenario(scripts=(CALL,), closes=(Role.SERVER,)),
     "two streams": Scenario(
         scripts=(
-            Script(is_open=True, requests=(1,), elements=1, cancels=True),
+            Script(is_open=True, at_once=1, elements=1, cancels=True),
             Script(is_open=True, at_once=1, elements=1, ending=Ending.FAILS),
         )
     ),
     "both directions": Scenario(
         scripts=(
             Script(is_open=True, at_once=1, elements=1),
-            Script(is_open=True, reader=Role.SERVER, requests=(1,), elements=1, cancels=True),
+            Script(is_open=True, reader=Role.SERVER, at_once=1, elements=1, cancels=True),
         )
     ),
 }
 
 DEEP: Final = {
+    "goodbyes that cross, and a cancel": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH),
+    "from the hello, with a cancel": Scenario(
+        scripts=(Script(at_once=1, elements=1, cancels=True),), from_hello=True, closes=(Role.SERVER,)
+    ),
     "one message at a time": Scenario(scripts=(USUAL,), by_message=True),
     "a link that is lost beside a goodbye": Scenario(scripts=(Script(at_once=1, elements=1),), closes=(Role.CLIENT,), is_cut=True),
     "two streams of large elements": Scenario(scripts=(LARGE, LARGE), limits=IN_PARTS),
