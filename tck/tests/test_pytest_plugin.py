@@ -111,6 +111,25 @@ def test_a_waived_check_shows_as_expected_failure(run) -> None:
     result.stdout.fnmatch_lines(["*waived: its errors have no text*"])
 
 
+LATE_FAULT = """
+from penstock_tck import CountingPublisher, PublisherVerification
+
+class Late(PublisherVerification):
+    made = 0
+    def create_publisher(self, elements):
+        Late.made += 1
+        return CountingPublisher(elements if Late.made < 10 else 0)
+"""
+
+
+def test_the_number_of_random_scripts_is_an_option(run) -> None:
+    """A fault that shows with the tenth script is found with --tck-seeds=20, and not with --tck-seeds=5."""
+    assert run(LATE_FAULT, "-k", "model", "--tck-seeds=5").ret == pytest.ExitCode.OK
+    result = run(LATE_FAULT, "-k", "model", "--tck-seeds=20")
+    result.stdout.fnmatch_lines(["*seed *, a stream of * elements: *"])
+    assert run(GOOD, "--tck-seeds=0").ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_the_reports_hold_every_rule(run, pytester: pytest.Pytester) -> None:
     """JSON for programs, and one self-contained HTML page."""
     run(BAD, "--tck-json=out/report.json", "--tck-html=out/report.html")

@@ -162,7 +162,8 @@ def test_only_optional_checks_can_be_waived() -> None:
 
 
 @pytest.mark.parametrize(
-    "declared", [{"max_elements": -1}, {"recursion_bound": 0}, {"min_elements": -1}, {"min_elements": 3, "max_elements": 2}]
+    "declared",
+    [{"max_elements": -1}, {"recursion_bound": 0}, {"min_elements": -1}, {"min_elements": 3, "max_elements": 2}, {"model_seeds": 0}],
 )
 def test_impossible_declarations_are_refused(declared: dict[str, int]) -> None:
     """The error comes before any check is run."""

@@ -65,7 +65,7 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check, record its result, and raise if a rule was broken."""
-        result = run_check(self.verification, self.check)
+        result = run_check(_with_seeds(self.verification, self.config.getoption("tck_seeds")), self.check)
         self.user_properties.append((_PROPERTY, result.as_record()))
         if result.outcome is Outcome.WAIVED:
             pytest.xfail(result.seen)
@@ -81,6 +81,13 @@ class CheckItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the location of the item for pytest: the file of the verification, and the check with its rules."""
         return self.path, None, f"{self.verification.__name__}.{self.check.name} (rule {', '.join(self.check.rules)})"
+
+
+def _with_seeds(verification: type[Verification], seeds: int | None) -> type[Verification]:
+    """Return the verification with this number of random scripts; a subclass, so that the class of the user stays as it is."""
+    if seeds is None:
+        return verification
+    return type(verification.__name__, (verification,), {"model_seeds": seeds, "__module__": verification.__module__})
 
 
 class VerificationCollector(pytest.Collector):
@@ -114,7 +121,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tck", "Reactive Streams test kit")
     group.addoption("--tck-json", metavar="FILE", type=Path, help="write rules, checks and results as JSON")
     group.addoption("--tck-html", metavar="FILE", type=Path, help="write rules, checks and results as one self-contained HTML page")
+    group.addoption("--tck-seeds", metavar="N", type=_positive, help="compare N random scripts with the model of a stream (default: 300)")
     group.addoption("--tck-require", action="store_true", help="fail if no check of the kit was run")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("give a number above zero")
+    return number
 
 
 def pytest_configure(config: pytest.Config) -> None:

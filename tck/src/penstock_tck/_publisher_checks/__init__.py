@@ -9,6 +9,7 @@ _dropped_references.py        3.13 and 1.6: references to the subscriber are dro
 _requesting.py                3.2 3.3 3.4 3.9 3.16: request()
 _serial.py                    1.3 2.11: signals do not overlap, and come in one thread
 _faults.py                    1.4 1.9 2.13: sources and subscribers that raise
+_model.py                     3.8 3.12: requests and cancels at random places, against a model
 ============================  =======================================================
 
 A check belongs into the file of its theme, as a method of the class there. `penstock_tck._check` shows how it is written.
@@ -19,6 +20,7 @@ from penstock_tck._publisher_checks._demand import DemandChecks
 from penstock_tck._publisher_checks._dropped_references import DroppedReferenceChecks
 from penstock_tck._publisher_checks._endings import EndingChecks
 from penstock_tck._publisher_checks._faults import FaultChecks
+from penstock_tck._publisher_checks._model import ModelChecks
 from penstock_tck._publisher_checks._requesting import RequestingChecks
 from penstock_tck._publisher_checks._serial import SerialChecks
 from penstock_tck._publisher_checks._subscribing import SubscribingChecks
@@ -33,6 +35,7 @@ class PublisherChecks(
     RequestingChecks,
     SerialChecks,
     FaultChecks,
+    ModelChecks,
 ):
     """All modern checks of publishers."""
 
