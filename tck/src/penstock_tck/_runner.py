@@ -61,9 +61,7 @@ def validate(verification: type[Verification]) -> None:
     if verification.recursion_bound < 1:
         raise UsageError(f"{verification.__name__} declares recursion_bound below 1; a call of on_next itself counts as 1")
     if getattr(verification, "model_seeds", 1) < 1:
-        raise UsageError(
-            f"{verification.__name__} declares model_seeds below 1: without a script, the model checks nothing"
-        )
+        raise UsageError(f"{verification.__name__} declares model_seeds below 1: without a script, the model checks nothing")
     optional = {check.name for check in checks_of(verification) if check.optional}
     for name in set(verification.waivers) - optional:
         raise UsageError(f"{verification.__name__} waives {name}, which is no optional check of its profile; only those can be waived")
