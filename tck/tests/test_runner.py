@@ -3,6 +3,7 @@
 Checks run on a MockClock; only the watchdog uses real time.
 """
 
+import itertools
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from penstock_tck import (
     run_checks,
     validate,
 )
+from penstock_tck._publisher_checks import _model
 
 from penstock.api import UsageError
 from tck.tests._honest_verifications import HonestSynchronousPublisher
@@ -258,3 +260,24 @@ def test_a_check_must_say_where_to_look() -> None:
 
     with pytest.raises(ValueError, match="lacks a sentence"):
         check("1.1")(silent)
+
+
+class _CountsScripts(HonestSynchronousPublisher):
+    """Counts the publishers that it makes: one for each script."""
+
+    made = 0
+
+    def create_publisher(self, elements: int) -> object:
+        type(self).made += 1
+        return super().create_publisher(elements)
+
+
+def test_a_slow_publisher_gets_fewer_random_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second of the processor no script begins, but LEAST_SCRIPTS are played. A declared number is played in full."""
+    clock = itertools.count(step=10)
+    monkeypatch.setattr(_model, "process_time", lambda: next(clock))
+    for declared, played in ((None, _model.LEAST_SCRIPTS), (50, 50)):
+        verification = type("Counts", (_CountsScripts,), {"model_seeds": declared, "made": 0})
+        (result,) = run_checks(verification, ["random_requests_and_cancels_follow_the_model"])
+        assert result.outcome is Outcome.PASSED
+        assert verification.made == played

@@ -121,7 +121,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tck", "Reactive Streams test kit")
     group.addoption("--tck-json", metavar="FILE", type=Path, help="write rules, checks and results as JSON")
     group.addoption("--tck-html", metavar="FILE", type=Path, help="write rules, checks and results as one self-contained HTML page")
-    group.addoption("--tck-seeds", metavar="N", type=_positive, help="compare N random scripts with the model of a stream (default: 300)")
+    group.addoption("--tck-seeds", metavar="N", type=_positive, help="compare N random scripts with the model of a stream")
     group.addoption("--tck-require", action="store_true", help="fail if no check of the kit was run")
 
 

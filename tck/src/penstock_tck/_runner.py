@@ -60,7 +60,8 @@ def validate(verification: type[Verification]) -> None:
         raise UsageError(f"{verification.__name__} declares min_elements that are below 0, or above max_elements")
     if verification.recursion_bound < 1:
         raise UsageError(f"{verification.__name__} declares recursion_bound below 1; a call of on_next itself counts as 1")
-    if getattr(verification, "model_seeds", 1) < 1:
+    seeds = getattr(verification, "model_seeds", None)
+    if seeds is not None and seeds < 1:
         raise UsageError(f"{verification.__name__} declares model_seeds below 1: without a script, the model checks nothing")
     optional = {check.name for check in checks_of(verification) if check.optional}
     for name in set(verification.waivers) - optional:
