@@ -15,8 +15,8 @@ from time import perf_counter
 sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/model` can import `tests.model`
 
 from tests.model._faults import FAULTS
-from tests.model._scenarios import DEEP, SCENARIOS
-from tests.model._walk import NO_BOUND, FaultFound, Walked, walk
+from tests.model._scenarios import DEEP, NO_BOUND, SCENARIOS
+from tests.model._walk import FaultFound, Walked, walk
 from tests.model._world import DIALECTS
 
 ALL = {**SCENARIOS, **DEEP}
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     """Walk, print the rows, and return the exit code."""
     parser = argparse.ArgumentParser(prog="tests/model", description=__doc__)
     parser.add_argument("--short", action="store_true", help="without the larger scenarios")
-    parser.add_argument("--depth", type=int, default=NO_BOUND, help="visit states up to this number of steps (default: all)")
+    parser.add_argument("--depth", type=int, default=NO_BOUND, help="the most steps to a state (default: all, but for some scenarios)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     options = parser.parse_args(argv)
     names = SCENARIOS if options.short else ALL

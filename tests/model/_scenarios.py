@@ -21,6 +21,8 @@ class Ending(Enum):
     NEVER = "never ends"
 
 
+NO_BOUND: Final = 1 << 30
+
 DEFAULTS: Final = Limits()
 
 
@@ -73,6 +75,8 @@ class Scenario:
     by_message: bool = False
     """A side acts on one message at a time, and calls come between the messages of one chunk."""
     limits: Limits = DEFAULTS
+    depth: int = NO_BOUND
+    """Steps after which the walk stops, if it would take many minutes to its end."""
 
 
 BOTH: Final = (Role.CLIENT, Role.SERVER)
@@ -125,17 +129,22 @@ DEEP: Final = {
     "a link that is lost beside a goodbye": Scenario(scripts=(Script(at_once=1, elements=1),), closes=(Role.CLIENT,), is_cut=True),
     "two streams of large elements": Scenario(scripts=(LARGE, LARGE), limits=IN_PARTS),
     "three requests, five elements": Scenario(scripts=(attrs.evolve(USUAL, requests=(1, 1, 3), elements=5),)),
-    "a late decision and a late on_subscribe": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True, attaches_late=True),), closes=BOTH),
-    "from the hello, closed by both": Scenario(
-        scripts=(Script(at_once=1, requests=(1,), cancels=True),), from_hello=True, closes=BOTH, by_message=True
+    "a late decision and a late on_subscribe": Scenario(
+        depth=11, scripts=(attrs.evolve(USUAL, decides_late=True, attaches_late=True),), closes=BOTH
     ),
-    "cancel, goodbyes, a lost link": Scenario(scripts=(USUAL,), closes=BOTH, is_cut=True),
-    "elements in parts, closed": Scenario(scripts=(attrs.evolve(USUAL, size=40),), limits=IN_PARTS, by_message=True, closes=(Role.SERVER,)),
+    "from the hello, closed by both": Scenario(
+        depth=11, scripts=(Script(at_once=1, requests=(1,), cancels=True),), from_hello=True, closes=BOTH, by_message=True
+    ),
+    "cancel, goodbyes, a lost link": Scenario(depth=11, scripts=(USUAL,), closes=BOTH, is_cut=True),
+    "elements in parts, closed": Scenario(
+        depth=11, scripts=(attrs.evolve(USUAL, size=40),), limits=IN_PARTS, by_message=True, closes=(Role.SERVER,)
+    ),
     "two calls": Scenario(scripts=(CALL, CALL), closes=(Role.CLIENT,)),
     "both directions, with a goodbye": Scenario(
-        scripts=(Script(at_once=1, requests=(1,), cancels=True), Script(reader=Role.SERVER, at_once=2)), closes=(Role.SERVER,)
+        depth=11, scripts=(Script(at_once=1, requests=(1,), cancels=True), Script(reader=Role.SERVER, at_once=2)), closes=(Role.SERVER,)
     ),
     "three streams in two directions": Scenario(
+        depth=9,
         scripts=(
             Script(at_once=1, elements=1, cancels=True),
             Script(reader=Role.SERVER, at_once=1, elements=1),

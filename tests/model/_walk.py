@@ -7,10 +7,8 @@ from time import perf_counter
 import attrs
 
 from tests.model._fingerprint import fingerprint
-from tests.model._scenarios import Scenario
+from tests.model._scenarios import NO_BOUND, Scenario
 from tests.model._world import Step, World
-
-NO_BOUND = 1 << 30
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +45,7 @@ def replay(scenario: Scenario, protocol: str, script: tuple[Step, ...]) -> World
 
 def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
     """Visit all states that at most `depth` steps lead to, nearest first. Raises FaultFound for the first broken rule."""
-    began = perf_counter()
+    began, depth = perf_counter(), min(depth, scenario.depth)
     first = World(scenario, protocol)
     seen = {fingerprint(first)}
     # A state is the sequence of steps to it: a session cannot be copied, and a sequence of steps has one result.
