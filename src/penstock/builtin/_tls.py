@@ -27,6 +27,7 @@ class TlsTransport(Transport):
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("tls",)
+    needs_certificate: ClassVar[tuple[str, ...]] = ("tls",)
 
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
         tls = options.tls or Tls()

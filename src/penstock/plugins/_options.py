@@ -18,7 +18,8 @@ MAX_BUSY_POLL: Final = 0.1
 class TransportOptions:
     """The options of a transport beside the URL. A transport reads those that concern it and ignores the rest.
 
-    `handshake_timeout`, `receive_chunk` and `max_message` follow the `Limits` of the connection, unless they are changed here.
+    `handshake_timeout`, `receive_chunk`, `max_message` and `preauth_bytes` follow the `Limits` of the connection, unless they are changed
+    here.
     Raises UsageError for a time that is not positive and for a size below 1.
     """
 
@@ -45,6 +46,9 @@ class TransportOptions:
     max_message: int = 1 << 20
     """The largest message that a framed transport accepts, in bytes: `Limits.max_frame`, or more if the peer's batches may be larger."""
 
+    preauth_bytes: int = 4096
+    """The largest message that a framed transport accepts of a peer that has not said hello, in bytes: `Limits.preauth_bytes`."""
+
     backlog: int = 4096
     """Connections that may wait to be accepted. The system may allow fewer (Linux: net.core.somaxconn, 4,096 by default)."""
 
@@ -69,7 +73,7 @@ class TransportOptions:
     """Options of transports from plugins, under keys that begin with the transport's scheme (``"ws.origin"``)."""
 
     def __post_init__(self) -> None:
-        for name in ("handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"):
+        for name in ("handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "preauth_bytes", "backlog"):
             if not getattr(self, name) > 0:  # not `<= 0`: this form refuses NaN as well
                 raise UsageError(f"{name}={getattr(self, name)!r}; give a positive number")
         if self.busy_poll is not None and not 0 <= self.busy_poll <= MAX_BUSY_POLL:
@@ -83,6 +87,7 @@ class TransportOptions:
             "handshake_timeout": limits.tls_timeout,
             "receive_chunk": limits.receive_chunk,
             "max_message": max(limits.max_frame, largest_batch),
+            "preauth_bytes": limits.preauth_bytes,
         }
         defaults = {field.name: field.default for field in fields(self)}
         left = {name: value for name, value in derived.items() if getattr(self, name) == defaults[name]}

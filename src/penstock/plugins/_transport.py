@@ -30,8 +30,11 @@ Bytes = bytes | bytearray | memoryview
 class Connection(ABC):
     """One connection, opened or accepted. Call `handshake` first. Call `aclose` or `abort` last, even if another method has raised."""
 
-    framed: ClassVar[bool]
-    """Whether `send` and `receive` handle whole messages. `ByteConnection` and `MessageConnection` set it; inherit from one of them."""
+    framed: bool
+    """Whether `send` and `receive` handle whole messages. `ByteConnection` and `MessageConnection` set it.
+
+    Complete after `handshake`: a transport may set it there, if the protocol that is agreed on decides it.
+    """
 
     peer: PeerIdentity
     """The peer's identity. Complete after `handshake`."""
@@ -90,11 +93,26 @@ class Connection(ABC):
         """
         return None
 
+    # The next three are for transports that have messages of their own, such as WebSocket. Not abstract: most have none.
+
+    def on_open(self) -> None:  # noqa: B027
+        """React to the hellos of both sides: from now on the peer is no stranger. Called once at most. It must neither wait nor raise."""
+
+    def on_goodbye(self, reason: str) -> None:  # noqa: B027
+        """Note why this side ends the connection: a token such as ``protocol:varint``, or ``""`` for an end in good order.
+
+        Called once at most, before the `send_eof`, `aclose` or `abort` that it explains. It must neither wait nor raise.
+        """
+
+    def held(self) -> int:
+        """Return how many bytes of the peer wait in this connection. They count against `Limits.memory_budget`."""
+        return 0
+
 
 class ByteConnection(Connection):
     """A connection over a trio stream. Many transports need nothing else: ``ByteConnection(stream, peer=…, options=…)``."""
 
-    framed: ClassVar[bool] = False
+    framed = False
 
     stream: trio.abc.Stream
     """The stream, for transports that are built on this one. A transport that takes it over sends and receives on it exclusively."""
@@ -139,7 +157,7 @@ class MessageConnection(Connection):
     An empty message is a message: only None is the end.
     """
 
-    framed: ClassVar[bool] = True
+    framed = True
 
     def __init__(self, *, peer: PeerIdentity, facts: ConnectionFacts | None = None) -> None:
         self.peer = peer
@@ -188,7 +206,10 @@ class Transport(ABC):
     """The schemes of its URLs: lower-case letters, digits, '.' and '-'. No '+', which separates the dialect."""
 
     framed: ClassVar[bool] = False
-    """Whether its connections carry whole messages."""
+    """Whether its connections carry whole messages, if that is the same for all of them; `Connection.framed` is what counts."""
+
+    needs_certificate: ClassVar[tuple[str, ...]] = ()
+    """Those of its `schemes` that can be listened at only with `TransportOptions.tls`; the command line asks for the certificate."""
 
     @abstractmethod
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:

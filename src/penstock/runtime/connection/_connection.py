@@ -264,6 +264,7 @@ class ConnectionTask:
     def on_open(self) -> None:
         """Both sides have said hello."""
         self.opened_at = trio.current_time()
+        self._links.current.on_open()
         self._events.report_opened(self.identity, self.session.channel.dialect.name)
         self.is_open.set()
 
@@ -338,6 +339,7 @@ class ConnectionTask:
                 await self._parts.timer.wait_until(lambda: self._parts.over.is_set() or link.ended.is_set())
             if link.ended.is_set() and not self._links.is_followed:
                 session.end_of_input()  # this end of the transport is the answer to the goodbye
+            link.on_goodbye()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
         # Many deadlines may pass at the same time. Shielded, and without a deadline: in each pass some connections go on.
         with trio.CancelScope(shield=True):

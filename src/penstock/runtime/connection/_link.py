@@ -1,5 +1,8 @@
 """A link: one transport connection with its reader and its writer. The connection outlives it if the link is replaced."""
 
+from collections.abc import Callable
+
+from penstock.core import report
 from penstock.plugins import Connection
 from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
 from penstock.runtime.connection._goodbye import close
@@ -69,10 +72,28 @@ class Link:
         """True if the peer or the network ended the transport, and not a fault of its code."""
         return is_disconnect(self.cause)
 
+    def on_open(self) -> None:
+        """Tell the transport that both sides have said hello."""
+        self._tell(self.connection.on_open)
+
+    def on_goodbye(self) -> None:
+        """Tell the transport why this side ends the connection."""
+        session = self._parts.session
+        reason = session.close_reason[0]
+        # A peer that left first has given the reason, and not this side. "closed" is how the session notes an end without a reason.
+        is_orderly = session.state is ConnectionState.CLOSED_BY_PEER or reason == "closed"
+        self._tell(self.connection.on_goodbye, "" if is_orderly else reason)
+
+    def _tell(self, hook: Callable[..., None], *arguments: str) -> None:
+        try:
+            hook(*arguments)
+        except Exception as error:  # boundary: a transport may be a plugin
+            report(self._parts.on_violation, error)
+
     def held(self) -> int:
-        """Return the number of bytes that are in flight or were read ahead."""
+        """Return the number of bytes that are in flight or were read ahead, or that wait in the transport."""
         # The session counts what is queued; these bytes have left it, or have not reached it yet.
-        return self.writer.in_flight + self.reader.held()
+        return self.writer.in_flight + self.reader.held() + self.connection.held()
 
     async def describe_end(self) -> Exception:
         """Return how the transport ended, as an exception for the streams. Closes it first: a child process has its exit status then."""

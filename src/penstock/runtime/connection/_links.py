@@ -128,6 +128,7 @@ class Links(Host):
                 connection = await self._connection_after(link)
                 if connection is not None:
                     self._start_link(connection)
+                    self.current.on_open()
                     self.current.writer.start()
                     link.replaced.set()
         finally:

@@ -54,6 +54,13 @@ def dialect_at(registry: Registry, url: Url) -> DialectFactory:
     return in_encoding_of_url(registry, [dialect_factory(registry, url.dialect or DEFAULT_DIALECT)], url)[0]
 
 
+def dialects_agreed(protocol: str | None, dialects: Sequence[DialectFactory]) -> list[DialectFactory]:
+    """Return the one of `dialects` that the subprotocol `protocol` names, in a list; an empty list if it names none of them."""
+    # A subprotocol is the name of ALPN, with ".v" for its "/", which a header of HTTP does not allow. "+" and an encoding may follow.
+    agreed = (protocol or "").partition("+")[0]
+    return [kind for kind in dialects if agreed and getattr(kind, "alpn", "").replace("/", ".v") == agreed]
+
+
 def unserved_at(registry: Registry, served: Sequence[DialectFactory]) -> list[DialectFactory]:
     """Return the installed dialects that are not `served`, and that can refuse a client in its own protocol."""
     # Sorted, so that the order of installation does not decide which refusal a client gets.

@@ -26,6 +26,7 @@ from penstock.runtime.connection import (
     NoOptions,
     Peer,
     check_transport,
+    dialects_agreed,
     dialects_at,
     exit_nursery,
     extensions_for,
@@ -351,14 +352,16 @@ class Server(AbstractAsyncContextManager["Server"]):
                 return  # the fault of the client alone: nothing to report
             if place.is_cancelled:
                 return  # it was cut, or the server shuts down: no goodbye before a hello
-            dialects = in_encoding_of_transport(settings.registry, dialects, connection)
+            agreed = dialects_agreed(connection.facts.protocol, dialects)
+            dialects = in_encoding_of_transport(settings.registry, agreed or dialects, connection)
             task = new_connection(
                 connection,
                 settings,
                 role=Role.SERVER,
                 events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
                 offers=[(kind, settings_for(kind, connection, self._extensions)) for kind in dialects],
-                unserved=unserved_at(settings.registry, dialects),
+                # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
+                unserved=() if agreed else unserved_at(settings.registry, dialects),
                 began=began,
             )
             place.cut = task.cut
