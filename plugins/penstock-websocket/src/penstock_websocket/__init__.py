@@ -1,0 +1,7 @@
+"""WebSocket for Penstock: the transports ``ws`` and ``wss``."""
+
+from penstock_websocket._connection import WebSocketConnection
+from penstock_websocket._hooks import penstock_transports
+from penstock_websocket._transport import WebSocketTransport
+
+__all__ = ["WebSocketConnection", "WebSocketTransport", "penstock_transports"]

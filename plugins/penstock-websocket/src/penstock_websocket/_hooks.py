@@ -1,0 +1,10 @@
+"""The hooks of this plugin."""
+
+from penstock.plugins import Transport, hookimpl
+from penstock_websocket._transport import WebSocketTransport
+
+
+@hookimpl
+def penstock_transports() -> list[Transport]:
+    """``ws`` and ``wss``."""
+    return [WebSocketTransport()]

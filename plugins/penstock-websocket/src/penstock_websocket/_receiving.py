@@ -1,0 +1,191 @@
+"""The receiving half of a WebSocket: bytes or messages, answers to pings, and the end.
+
+Rules of this file:
+
+* Before the hello the socket is read in pieces of `CHUNK` bytes, and RS.io gets one frame at a time: the next one may have a larger bound.
+* A peer that breaks a rule gets a Close frame, and time to read it: what it still sends is read and dropped, up to a bound.
+* After a Close frame of the peer `receive` returns None once this side's own Close frame is sent, behind the frame that was being sent.
+"""
+
+from contextlib import suppress
+from math import inf
+from typing import Final
+
+import trio
+
+from penstock.api import LimitExceeded
+from penstock.plugins import ByteConnection, TransportOptions
+from penstock_websocket import _frames as frames
+from penstock_websocket._sending import Sender
+from penstock_websocket._upgrade import CHUNK, LINGER, read_out
+
+FRAMES_PER_RECEIVE: Final = 256
+"""Frames that are decoded without a checkpoint: some 2 ms. A peer may send frames of one byte, and other tasks must run."""
+
+
+class Receiver:
+    """Receives on one connection."""
+
+    def __init__(self, below: ByteConnection, sender: Sender, options: TransportOptions, *, is_client: bool) -> None:
+        self._below = below
+        self._sender = sender
+        self._options = options
+        self._reader = frames.FrameReader(client=is_client, max_message=options.max_message if is_client else options.preauth_bytes)
+        self._message = bytearray()  # of a framed protocol; the reader bounds it
+        self._put_back: frames.Event | None = None  # decoded, and left for the next call
+        self._opened = trio.Event()
+        self._has_message = False  # a whole message was returned
+        self.close_received: frames.Close | None = None
+        """The Close frame of the peer."""
+        self.heard_at: float = -inf
+        """When bytes have arrived."""
+        self.words: str | None = None
+        """How the connection ended, for people, if more is known than that it did."""
+
+    def start(self, rest: bytes) -> None:
+        """Take the bytes that have arrived behind the handshake."""
+        self.heard_at = trio.current_time()
+        self._reader.feed(rest, self.heard_at)
+
+    def on_open(self) -> None:
+        """Accept messages of `max_message` bytes: both sides have said hello."""
+        self._reader.max_message = self._options.max_message
+        self._opened.set()
+
+    def held(self) -> int:
+        """Return the number of bytes that wait here."""
+        return len(self._message) + self._reader.waiting
+
+    async def wait_first(self) -> bytes:
+        """Wait for the first bytes of a client that has named no protocol, and leave them for `receive`."""
+        while True:
+            event = await self._next_data()
+            if event is None:
+                raise trio.BrokenResourceError("the client closed the WebSocket before its first message")
+            if event.payload:
+                self._put_back = event
+                return event.payload
+
+    async def receive_bytes(self) -> bytes | None:
+        """Return the bytes that have arrived, whatever messages they are in."""
+        while True:
+            event = await self._next_data()
+            if event is None:
+                return None
+            received = event.payload
+            if self._opened.is_set() and self._reader.waiting:
+                received = await self._with_further(received)
+            if received:
+                return received
+
+    async def receive_message(self) -> bytes | None:
+        """Return the next whole message."""
+        while True:
+            if self._has_message and not self._opened.is_set() and self._reader.waiting:
+                # The first message is being examined. Messages behind it may be long, and are left in the socket until then.
+                await self._opened.wait()
+            event = await self._next_data()
+            if event is None:
+                return None
+            self._message += event.payload
+            if event.ends_message:
+                message, self._message = bytes(self._message), bytearray()
+                self._has_message = True
+                return message
+
+    async def read_out(self) -> None:
+        """Read and drop bytes until the peer has ended too."""
+        if self.close_received is None:
+            await read_out(self._below, self._options.max_message if self._opened.is_set() else LINGER)
+
+    # --- inside
+
+    async def _with_further(self, first: bytes) -> bytes:
+        """Return `first` and the bytes of the frames that have arrived behind it."""
+        pieces = [first]
+        for _ in range(FRAMES_PER_RECEIVE):
+            event = await self._event_at_hand()
+            if not isinstance(event, frames.Data):
+                # A Close: what came before it is returned first, so that this side can answer a goodbye in it.
+                if isinstance(event, frames.Close):
+                    self._put_back = event
+                if event is None or self._put_back is not None:
+                    break
+            else:
+                pieces.append(event.payload)
+        return b"".join(pieces) if pieces[1:] else first
+
+    async def _next_data(self) -> frames.Data | None:
+        """Return the next piece of a message, or None at the end. Checkpoints."""
+        if self._reader.waiting or self._put_back is not None:
+            await trio.lowlevel.checkpoint()  # without it a peer that has sent many messages would starve other tasks
+        left = FRAMES_PER_RECEIVE
+        while True:
+            event = await self._event_at_hand()
+            if isinstance(event, frames.Data):
+                return event
+            if isinstance(event, frames.Close):
+                await self._receive_close(event)
+                return None
+            left -= 1
+            if event is None:
+                await self._read()
+            elif not left:
+                await trio.lowlevel.checkpoint()
+                left = FRAMES_PER_RECEIVE
+
+    async def _event_at_hand(self) -> frames.Event | None:
+        """Return the next event that needs no more bytes; pings are answered. Waits only if the peer has broken a rule."""
+        if self.close_received is not None:
+            return self.close_received
+        event, self._put_back = self._put_back, None
+        if event is not None:
+            return event
+        try:
+            event = self._reader.next_event()
+        except frames.RuleBroken as error:
+            broken = error
+        else:
+            if isinstance(event, frames.Ping):
+                self._sender.pong(event.payload)
+            return event
+        await self._refuse(broken)
+        if broken.code == frames.TOO_BIG:
+            raise LimitExceeded(f"the peer sent {broken}", limit="max_message", value=self._reader.max_message)
+        raise trio.BrokenResourceError(f"the peer sent {broken}")
+
+    async def _read(self) -> None:
+        """Read from the socket. Raises BrokenResourceError at its end, if no Close frame came before it."""
+        # `stream`, because `receive` would read more than a stranger may make this side hold.
+        is_open = self._opened.is_set()
+        try:
+            data = await (self._below.receive() if is_open else self._below.stream.receive_some(CHUNK))
+        except trio.ClosedResourceError:
+            if self.words is None:
+                raise
+            raise trio.BrokenResourceError(self.words) from None
+        if data:
+            self.heard_at = trio.current_time()
+            self._reader.feed(data, self.heard_at)
+        elif self._sender.is_closed:
+            self.close_received = frames.Close(frames.NO_CODE, "")
+        else:
+            raise trio.BrokenResourceError("the peer ended the connection without a Close frame")
+
+    async def _receive_close(self, event: frames.Close) -> None:
+        if self.close_received is None:
+            self.close_received = event
+            if self.words is None and event.code not in (frames.NORMAL, frames.NO_CODE):
+                reason = f": {ascii(event.reason)[1:-1]}" if event.reason else ""
+                self.words = f"it closed the WebSocket with the code {event.code}{reason}"
+        # Not more than the time of a close: the peer may have stopped to read.
+        with suppress(trio.BrokenResourceError), trio.move_on_after(self._options.close_timeout):
+            await self._sender.close(frames.NORMAL if event.code == frames.NO_CODE else event.code)
+
+    async def _refuse(self, error: frames.RuleBroken) -> None:
+        """Send a Close frame, and let the peer read it."""
+        self.words = f"it was closed with the code {error.code}, because the peer sent {error}"
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(self._options.close_timeout):
+            await self._sender.close(error.code)
+            await self._below.send_eof()
+            await self.read_out()
