@@ -21,7 +21,7 @@ from penstock_websocket import _frames as frames
 from penstock_websocket._pings import Pinger
 from penstock_websocket._receiving import Receiver
 from penstock_websocket._sending import Sender
-from penstock_websocket._subprotocols import Agreed, is_framed, is_framed_by
+from penstock_websocket._subprotocols import WORD_SIZE, Agreed, is_framed, is_framed_by
 
 Upgrade = Callable[[ByteConnection], Awaitable[Agreed]]
 
@@ -64,7 +64,7 @@ class WebSocketConnection(Connection):
                 await self._below.handshake(nursery)
                 self._begin(await self._role.upgrade(self._below), nursery)
                 if self.facts.protocol is None and not self._role.is_client:
-                    self.framed = is_framed_by(await self._receiver.wait_first())
+                    self.framed = is_framed_by(await self._receiver.wait_first(WORD_SIZE))
             is_done = True
         except trio.TooSlowError:
             raise ConnectionLost(f"{address} did not finish its WebSocket handshake within {seconds:g} s") from None

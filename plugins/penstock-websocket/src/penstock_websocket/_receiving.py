@@ -33,7 +33,9 @@ class Receiver:
         self._reader = frames.FrameReader(client=is_client, max_message=options.max_message if is_client else options.preauth_bytes)
         self._message = bytearray()  # of a framed protocol; the reader bounds it
         self._put_back: frames.Event | None = None  # decoded, and left for the next call
-        self._opened = trio.Event()
+        self._opened = trio.Event()  # both sides have said hello; for a client from the beginning: the server is no stranger
+        if is_client:
+            self._opened.set()
         self._has_message = False  # a whole message was returned
         self.close_received: frames.Close | None = None
         """The Close frame of the peer."""
@@ -56,15 +58,16 @@ class Receiver:
         """Return the number of bytes that wait here."""
         return len(self._message) + self._reader.waiting
 
-    async def wait_first(self) -> bytes:
-        """Wait for the first bytes of a client that has named no protocol, and leave them for `receive`."""
-        while True:
+    async def wait_first(self, least: int) -> bytes:
+        """Wait for the first `least` bytes of a client, or for its first message if that is shorter. Leave them for `receive`."""
+        first, ends = b"", False
+        while len(first) < least and not (first and ends):
             event = await self._next_data()
             if event is None:
                 raise trio.BrokenResourceError("the client closed the WebSocket before its first message")
-            if event.payload:
-                self._put_back = event
-                return event.payload
+            first, ends = first + event.payload, event.ends_message
+        self._put_back = frames.Data(first, ends)
+        return first
 
     async def receive_bytes(self) -> bytes | None:
         """Return the bytes that have arrived, whatever messages they are in."""

@@ -12,8 +12,10 @@ from typing import Final
 import attrs
 
 _FRAMED: Final = ("reactivesocket.",)
-RSIO_FIRST_BYTE: Final = 0x01
-"""The first byte of a client's hello of RS.io, in every encoding."""
+_RSIO_HELLO: Final = 0x01
+_SETUP: Final = b"\0\x01"
+WORD_SIZE: Final = 4
+"""Bytes that tell RS.io from ReactiveSocket."""
 
 
 @attrs.frozen
@@ -37,5 +39,7 @@ def is_framed(subprotocol: str) -> bool:
 
 
 def is_framed_by(first: bytes) -> bool:
-    """Return the same for a client that offered no subprotocol, by the first byte of its first message."""
-    return first[0] != RSIO_FIRST_BYTE
+    """Return the same for a client that offered no subprotocol, by the first `WORD_SIZE` bytes of its first message."""
+    # The first byte of RS.io is the type of a hello. That of ReactiveSocket is its version, and a SETUP of version 1 wants an answer of
+    # ReactiveSocket. In RS.io these bytes would be a hello without extensions, and a second hello behind it.
+    return first[0] != _RSIO_HELLO or first[2:WORD_SIZE] == _SETUP
