@@ -1,15 +1,22 @@
-"""The options for certificates, the same for every command that opens or accepts connections."""
+"""The options of transports, the same for every command that opens or accepts connections: certificates, and those of plugins."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.api import UsageError
-from penstock.plugins import Tls, TransportOptions, parse_url
+from penstock.plugins import Tls, TransportOptions, build_registry, parse_url
 
 
 def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
-    """Declare the arguments for tls://."""
-    group = command.add_argument_group("for tls:// (PEM files)")
+    """Declare the arguments for transports: those for tls:// and other schemes with certificates, and --option."""
+    command.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of a plugin's transport, such as ws.origins=https://app.example; may be repeated",
+    )
+    group = command.add_argument_group("for tls:// and wss:// (PEM files)")
     certificate = "this server's certificate with its chain" if listens else "this client's certificate, for a server that asks for one"
     authorities = (
         "authorities; each client must show a certificate that they issued"
@@ -24,7 +31,7 @@ def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
 
 
 def transport_options(options: argparse.Namespace, *, listen_at: Iterable[str] = ()) -> TransportOptions:
-    """Return the options of the transports. Raises UsageError for a tls:// URL to listen at without a certificate."""
+    """Return the options of the transports. Raises UsageError for a URL to listen at that needs a certificate, if there is none."""
     tls = Tls(
         certificate=options.tls_cert,
         key=options.tls_key,
@@ -32,6 +39,24 @@ def transport_options(options: argparse.Namespace, *, listen_at: Iterable[str] =
         server_name=getattr(options, "tls_name", None),
     )
     for url in listen_at:
-        if tls.certificate is None and parse_url(url).transport == "tls":
+        if tls.certificate is None and _needs_certificate(parse_url(url).transport):
             raise UsageError(f"to listen at {url}, give a certificate: --tls-cert server.pem, and --tls-key if its key is in another file")
-    return TransportOptions(tls=None if tls == Tls() else tls)
+    return TransportOptions(tls=None if tls == Tls() else tls, extra=_extra(options.option))
+
+
+def _needs_certificate(scheme: str) -> bool:
+    transport = build_registry().transports.get(scheme)
+    return transport is not None and scheme in transport.needs_certificate
+
+
+def _extra(pairs: Sequence[str]) -> Mapping[str, str]:
+    extra: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        # A key without a dot is no option of a transport: they begin with its scheme. Without this check `origins=…` would do nothing.
+        if not equals or "." not in key:
+            raise UsageError(f"--option {pair}: write KEY=VALUE, with a key such as ws.origins that begins with the transport's scheme")
+        if key in extra:
+            raise UsageError(f"--option {key}= is given twice; separate several values with commas")
+        extra[key] = value
+    return extra
