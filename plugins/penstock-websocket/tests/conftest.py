@@ -11,7 +11,7 @@ import penstock
 from penstock import Limits, Service
 from penstock.plugins import TransportOptions, open_tcp, parse_url
 
-LIMITS = Limits(handshake_timeout=1.0, tls_timeout=0.5, goodbye_timeout=0.5, linger=0.3)
+LIMITS = Limits(goodbye_timeout=0.5, linger=0.3)
 KEY = "AAAAAAAAAAAAAAAAAAAAAA=="
 HEADERS = {
     "Host": "127.0.0.1",

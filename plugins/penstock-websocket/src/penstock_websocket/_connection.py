@@ -137,6 +137,7 @@ class WebSocketConnection(Connection):
     def _stop(self) -> None:
         self._pinger.stop()
         self._sender.stop()
+        self._receiver.stop()
 
     async def _give_up(self) -> None:
         self._receiver.words = f"the peer did not answer a ping within {self._role.ping:g} s"

@@ -36,7 +36,7 @@ class Receiver:
         self._opened = trio.Event()  # both sides have said hello; for a client from the beginning: the server is no stranger
         if is_client:
             self._opened.set()
-        self._has_message = False  # a whole message was returned
+        self._has_message = False  # a message was returned
         self.close_received: frames.Close | None = None
         """The Close frame of the peer."""
         self.heard_at: float = -inf
@@ -52,6 +52,10 @@ class Receiver:
     def on_open(self) -> None:
         """Accept messages of `max_message` bytes: both sides have said hello."""
         self._reader.max_message = self._options.max_message
+        self._opened.set()
+
+    def stop(self) -> None:
+        """Let a `receive` that waits go on: the connection below was closed, or will be."""
         self._opened.set()
 
     def held(self) -> int:
@@ -71,20 +75,15 @@ class Receiver:
 
     async def receive_bytes(self) -> bytes | None:
         """Return the bytes that have arrived, whatever messages they are in."""
-        while True:
-            event = await self._next_data()
-            if event is None:
-                return None
-            received = event.payload
-            if self._opened.is_set() and self._reader.waiting:
-                received = await self._with_further(received)
-            if received:
-                return received
+        event = await self._next_data()
+        if event is None:
+            return None
+        return await self._with_further(event.payload) if self._opened.is_set() and self._reader.waiting else event.payload
 
     async def receive_message(self) -> bytes | None:
         """Return the next whole message."""
         while True:
-            if self._has_message and not self._opened.is_set() and self._reader.waiting:
+            if self._has_message and not self._opened.is_set():
                 # The first message is being examined. Messages behind it may be long, and are left in the socket until then.
                 await self._opened.wait()
             event = await self._next_data()
@@ -125,7 +124,8 @@ class Receiver:
         left = FRAMES_PER_RECEIVE
         while True:
             event = await self._event_at_hand()
-            if isinstance(event, frames.Data):
+            # A message without a byte has no meaning in any protocol here. The reader counts it.
+            if isinstance(event, frames.Data) and (event.payload or self._message):
                 return event
             if isinstance(event, frames.Close):
                 await self._receive_close(event)
