@@ -98,7 +98,8 @@ class Receiver:
     async def read_out(self) -> None:
         """Read and drop bytes until the peer has ended too."""
         if self.close_received is None:
-            await read_out(self._below, self._options.max_message if self._opened.is_set() else LINGER)
+            # Twice: the message that was too long, and a message behind it.
+            await read_out(self._below, 2 * self._options.max_message if self._opened.is_set() else LINGER)
 
     # --- inside
 
