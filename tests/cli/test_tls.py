@@ -5,6 +5,7 @@ import argparse
 import pytest
 import trustme
 
+from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.plugins import Tls
 from tests._real_time import HANGS_AFTER
@@ -42,6 +43,30 @@ def test_each_option_sets_its_field() -> None:
     assert _parsed(*options, "--tls-name", "d", listens=False) == Tls(certificate="a", key="b", authorities="c", server_name="d")
     with pytest.raises(SystemExit):
         _parsed("--tls-name", "d", listens=True)
+
+
+def _extra(*words: str) -> dict[str, object]:
+    parser = argparse.ArgumentParser()
+    tls_arguments(parser, listens=False)
+    return dict(transport_options(parser.parse_args([word for each in words for word in ("--option", each)])).extra)
+
+
+def test_options_of_plugins_reach_their_transport() -> None:
+    """The text behind the first equals sign is the value, and it may be empty."""
+    assert _extra("ws.origins=https://a.example,https://b.example", "ws.ping=5", "x.y=a=b", "x.z=") == {
+        "ws.origins": "https://a.example,https://b.example",
+        "ws.ping": "5",
+        "x.y": "a=b",
+        "x.z": "",
+    }
+    assert _extra() == {}
+
+
+@pytest.mark.parametrize("words", [("ws.origins",), ("origins=x",), ("=x",), ("ws.ping=1", "ws.ping=2")])
+def test_an_option_that_would_do_nothing_is_refused(words: tuple[str, ...]) -> None:
+    """One without a value, one without a scheme, and one that is given twice."""
+    with pytest.raises(UsageError, match="--option"):
+        _extra(*words)
 
 
 def _cat(url: str, *arguments: str) -> tuple[int, bytes, bytes]:

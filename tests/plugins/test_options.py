@@ -17,7 +17,9 @@ def test_the_defaults_are_those_of_the_limits() -> None:
     assert options.protocols is None
 
 
-@pytest.mark.parametrize("name", ["handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "backlog"])
+@pytest.mark.parametrize(
+    "name", ["handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "preauth_bytes", "backlog"]
+)
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_a_bound_that_is_not_positive_is_refused(name: str, value: float) -> None:
     """Zero, negative numbers and NaN; the message names the option."""
@@ -27,9 +29,9 @@ def test_a_bound_that_is_not_positive_is_refused(name: str, value: float) -> Non
 
 def test_options_at_their_default_follow_the_limits() -> None:
     """The other options stay."""
-    limits = Limits(tls_timeout=1.5, receive_chunk=100, max_frame=3 << 20)
+    limits = Limits(tls_timeout=1.5, receive_chunk=100, max_frame=3 << 20, preauth_bytes=512)
     within = TransportOptions(protocols=("x",)).within(limits)
-    assert within == TransportOptions(protocols=("x",), handshake_timeout=1.5, receive_chunk=100, max_message=3 << 20)
+    assert within == TransportOptions(protocols=("x",), handshake_timeout=1.5, receive_chunk=100, max_message=3 << 20, preauth_bytes=512)
     assert TransportOptions().within(Limits()) == TransportOptions()
 
 

@@ -1,7 +1,6 @@
 """Third-party WebSockets as peers: `websockets` as a client and as a server, trio-websocket as a client, and npm's `ws` if Node has it."""
 
 import json
-import os
 import shutil
 import subprocess
 import threading
@@ -128,11 +127,14 @@ def _missing() -> str | None:
     """Return what this machine lacks to run npm's `ws`."""
     if shutil.which("node") is None:
         return "node is not installed"
-    found = subprocess.run(["node", "-e", "require('ws')"], capture_output=True, check=False, env=os.environ)
+    found = subprocess.run(["node", "-e", "require('ws')"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
     return "Node finds no package ws: npm install ws, and NODE_PATH=…/node_modules" if found.returncode else None
 
 
-@pytest.mark.skipif(_missing() is not None, reason=_missing() or "")
+MISSING = _missing()
+
+
+@pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
 async def test_ws_of_npm_as_a_client(serving: Any, hello: bytes) -> None:
     """It offers compression as browsers do, which is not accepted, and closes in good order."""
     async with serving() as server:

@@ -219,3 +219,49 @@ async def test_leaving_while_a_hook_is_at_work_cancels_it(autojump_clock: trio.t
         made.server.leave("")
         await made.listener.aclose()
     assert trio.current_time() == began
+
+
+async def test_the_transport_is_told_of_the_hellos_and_of_the_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once on each side. The side that left first has a reason; if it left in good order, that is empty on both sides."""
+    calls: list[str] = []
+    monkeypatch.setattr(Connection, "on_open", lambda _: calls.append("open"))
+    monkeypatch.setattr(Connection, "on_goodbye", lambda _, reason: calls.append(f"goodbye {reason!r}"))
+    async with harness(counting_service(), reconnect=False) as made:
+        assert calls == ["open", "open"]
+        made.client.leave("limit:names")
+    assert sorted(calls[2:]) == ["goodbye ''", "goodbye 'limit:names'"]
+    calls.clear()
+    async with harness(counting_service(), reconnect=False):
+        pass
+    assert calls == ["open", "open", "goodbye ''", "goodbye ''"]
+
+
+async def test_a_second_transport_connection_is_told_of_the_hellos_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were said on the first one."""
+    calls: list[Connection] = []
+    monkeypatch.setattr(Connection, "on_open", calls.append)
+    async with harness(counting_service()) as made:
+        await made.cut()
+        assert len(set(map(id, calls))) == 4
+        assert made.client.connection in calls
+
+
+async def test_a_transport_that_raises_when_it_is_told_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection goes on."""
+
+    def fail(_: Connection) -> None:
+        raise ValueError("a fault of a plugin")
+
+    monkeypatch.setattr(Connection, "on_open", fail)
+    async with harness(counting_service(), reconnect=False) as made:
+        async with made.peer.subscribe("numbers") as stream:
+            assert await anext(stream) == b"0"
+    assert [type(error) for error in made.told] == [ValueError, ValueError]
+
+
+async def test_bytes_that_wait_in_the_transport_count_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory budget would not see them otherwise."""
+    async with harness(counting_service(), reconnect=False) as made:
+        before = made.server.held()
+        monkeypatch.setattr(Connection, "held", lambda _: 12_345)
+        assert made.server.held() == before + 12_345

@@ -10,7 +10,15 @@ from penstock.api import ConnectionLost, PluginError, UsageError
 from penstock.builtin import Keepalive
 from penstock.plugins import Factory, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection import NegotiableExtensions, check_transport, dialects_at, protocols_of, settings_for, unserved_at
+from penstock.runtime.connection import (
+    NegotiableExtensions,
+    check_transport,
+    dialects_agreed,
+    dialects_at,
+    protocols_of,
+    settings_for,
+    unserved_at,
+)
 from tests.runtime._services import numbers_service
 
 
@@ -21,6 +29,24 @@ def test_a_url_without_a_plus_speaks_every_dialect_and_the_default_first() -> No
     served = dialects_at(registry, parse_url("reactivesocket+tcp://127.0.0.1:1"))
     assert [kind.name for kind in served] == ["reactivesocket"]
     assert [kind.name for kind in unserved_at(registry, served)] == ["rsio"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "names"),
+    [
+        (None, []),
+        ("", []),
+        ("rsio.v0", ["rsio"]),
+        ("rsio.v0+msgpack", ["rsio"]),
+        ("reactivesocket.v0", ["reactivesocket"]),
+        ("rsio.v1", []),
+        ("rsio/0", []),
+    ],
+)
+def test_a_subprotocol_names_one_dialect(protocol: str | None, names: list[str]) -> None:
+    """With an encoding behind it or without. A name of ALPN leaves all of them: a client of TLS may speak another one."""
+    dialects = dialects_at(build_registry(), parse_url("tcp://127.0.0.1:1"))
+    assert [kind.name for kind in dialects_agreed(protocol, dialects)] == names
 
 
 def test_a_dialect_without_alpn_is_left_out_of_it() -> None:
