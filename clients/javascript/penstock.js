@@ -871,7 +871,7 @@ class RetiredStream {
 
 // ------------------------------------------------------------------------------------------------------------- one WebSocket
 
-/** One WebSocket: its handshake, its streams by id, keepalive and goodbye. It tells the connection once that it opens and once that it ends. */
+/** One WebSocket: handshake, streams by id, keepalive, goodbye. It reports its opening and its end to the connection, once each. */
 class Link {
   streams = new Map(); // id -> ReceivingStream or RetiredStream
   isClosing = false; // nothing that arrives is decoded any more
@@ -929,8 +929,8 @@ class Link {
       stream.fail(new UsageError(`${what}. Put the values into the name, as in "price/EURUSD?cents=7"`));
       return;
     }
-    const id = this.#after.nextId;
-    this.#after.nextId += 1;
+    const id = this.#nextId;
+    this.#nextId += 1;
     stream.attach(this, id);
     this.streams.set(id, stream);
     const demand = wireDemand(stream.outstanding);
@@ -1478,7 +1478,9 @@ class Connection {
     checkedName(name, this.limits);
     const data = payload === undefined ? null : requestData(name, encodePayload(payload));
     const most = this.limits.element + this.limits.name + 16;
-    if (data !== null && data.length > most) throw new UsageError(`the payload has ${data.length} bytes; about ${most} are allowed (limits.element)`);
+    if (data !== null && data.length > most) {
+      throw new UsageError(`the payload has ${data.length} bytes; about ${most} are allowed (limits.element)`);
+    }
     return new Promise((resolve, reject) => {
       this.start(name, new Answer(resolve, reject, name), { ...this.#withDefaults(options), data });
     });
@@ -1709,7 +1711,7 @@ class Stream {
   }
 
   [Symbol.asyncIterator]() {
-    if (this.#isIterated) throw new UsageError(`the stream "${this.#name}" gives each element once: call connection.stream() for another one`);
+    if (this.#isIterated) throw new UsageError(`"${this.#name}" was iterated before: call connection.stream() for another stream`);
     this.#isIterated = true;
     this.#connection.start(this.#name, this.#subscriber(), this.#options);
     return this;
@@ -1862,7 +1864,8 @@ function checkedOptions(options) {
   options.signal?.throwIfAborted();
   const socket = options.WebSocket ?? globalThis.WebSocket;
   if (typeof socket !== "function") {
-    throw new UsageError('there is no WebSocket here. In Node 20: npm install ws, and connect(url, { WebSocket }) with import { WebSocket } from "ws"');
+    const what = "there is no WebSocket here. In Node 20: npm install ws, and connect(url, { WebSocket })";
+    throw new UsageError(`${what} with import { WebSocket } from "ws"`);
   }
   const { bearer } = options;
   if (bearer !== undefined && typeof bearer !== "string" && typeof bearer !== "function") {
