@@ -889,6 +889,7 @@ class Link {
   #nextId = 0;
   #retired = 0;
   #withPartials = new Set();
+  #wasReached = false;
   #heardAt = 0;
   #pingAt = -Infinity; // when the server's last ping came
   #pingStrikes = 0;
@@ -1090,6 +1091,7 @@ class Link {
 
   #onOpen() {
     if (this.#isOver) return;
+    this.#wasReached = true;
     this.#heardAt = this.#connection.clock.now();
     write.clientHello(this.#out, { extensions: this.#connection.extensions });
     this.#send();
@@ -1117,7 +1119,7 @@ class Link {
     }
     const { url } = this.#connection;
     const code = event.code ? ` (WebSocket close code ${event.code}${event.reason ? `: ${JSON.stringify(event.reason)}` : ""})` : "";
-    if (this.#heardAt === 0) {
+    if (!this.#wasReached) {
       const fault = this.#fault ? `: ${this.#fault}` : "";
       const causes = "Is a server listening there, does it allow this page's origin (ws.origins), and is its certificate valid?";
       this.#finish(new ConnectionLost(`${url} could not be reached${fault}${code}. ${causes}`));
