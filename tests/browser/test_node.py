@@ -1,0 +1,64 @@
+"""The JavaScript client in Node.js: its own tests, and a server of penstock over a real WebSocket."""
+
+import re
+
+import pytest
+import trio
+
+from tests._real_time import HANGS_AFTER
+from tests.browser._programs import CLIENT, node_websocket, npm_package, run_node
+from tests.browser._service import service
+from tests.browser._bridge import serve_websocket
+
+OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect")
+LIVE = str(CLIENT / "tests/live.test.js")
+
+
+def _passed(output: str) -> int:
+    """Return how many tests passed; none may have failed or been skipped."""
+    counts = {word: int(number) for word, number in re.findall(r"^# (pass|fail|skipped) (\d+)$", output, re.MULTILINE)}
+    assert counts["fail"] == counts["skipped"] == 0, output
+    return counts["pass"]
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+async def test_its_tests_without_a_network_pass(name: str) -> None:
+    """Golden bytes, streams, requests, the connection and reconnecting: with a fake WebSocket and a clock that the tests move."""
+    with trio.fail_after(HANGS_AFTER):
+        output = await run_node("--test", "--test-reporter=tap", str(CLIENT / f"tests/{name}.test.js"))
+    assert _passed(output) > 0
+
+
+def test_each_test_file_is_run() -> None:
+    """A test file of the client that this module does not name would never run."""
+    assert {path.name.removesuffix(".test.js") for path in (CLIENT / "tests").glob("*.test.js")} == {*OFFLINE, "live"}
+
+
+async def test_it_reads_a_server_with_the_websocket_of_node() -> None:
+    """Streams, demand, large elements, requests and errors over the WebSocket that Node.js has."""
+    options = node_websocket()
+    with trio.fail_after(HANGS_AFTER):
+        async with serve_websocket(service) as url:
+            output = await run_node(*options, "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url)
+    assert _passed(output) > 0
+
+
+async def test_it_reads_a_server_with_the_npm_package_ws() -> None:
+    """The same over the package `ws`, for a Node.js without a WebSocket."""
+    folder = npm_package("ws")
+    with trio.fail_after(HANGS_AFTER):
+        async with serve_websocket(service) as url:
+            output = await run_node("--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url, PENSTOCK_WS=folder)
+    assert _passed(output) > 0
+
+
+async def test_typescript_accepts_its_types() -> None:
+    """`tsc --strict` accepts the calls of tests/types.ts, and refuses those that are marked there."""
+    compiler, types = npm_package("typescript"), npm_package("@types/ws")
+    with trio.fail_after(HANGS_AFTER):
+        await run_node(
+            f"{compiler}/bin/tsc",
+            *("--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom", "--module", "nodenext"),
+            *("--typeRoots", types.removesuffix("/ws")),
+            str(CLIENT / "tests/types.ts"),
+        )
