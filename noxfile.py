@@ -143,6 +143,7 @@ TESTS = (
     "--ignore=tests/imports",
     "--ignore=tests/distributions",
     "--ignore=tests/hostile",
+    "--ignore=tests/browser",
 )
 
 
@@ -185,6 +186,26 @@ def hostile(session: nox.Session) -> None:
     """Attack servers and clients over real sockets: each attack gets its documented answer and disturbs no other client."""
     _prepare(session, "tests")
     session.run("pytest", *STOP_WHEN_HANGING, *(session.posargs or (*SHARED, "tests/hostile")))
+
+
+@nox.session(python=MAIN)
+def browser(session: nox.Session) -> None:
+    """The JavaScript client in Node.js and Chromium, where they exist. `-- --npm` adds ws and tsc, `-- --measure` shows speed."""
+    websocket = HERE.glob("plugins/penstock-websocket/pyproject.toml")
+    _prepare(session, "browser", distributions=(*EDITABLE, *(word for path in websocket for word in ("-e", str(path.parent)))))
+    arguments = list(session.posargs)
+    if "--npm" in arguments:
+        arguments.remove("--npm")
+        session.env["PENSTOCK_NPM"] = session.create_tmp()
+        session.run("npm", "install", "--no-save", "--prefix", session.create_tmp(), *NPM_PACKAGES, external=True)
+    if "--measure" in arguments:
+        session.run("python", "tests/browser")
+        return
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/browser", *arguments)
+
+
+# For tests of the JavaScript client alone; the client itself has no dependencies.
+NPM_PACKAGES = ("ws@8", "typescript@5", "@types/ws@8")
 
 
 @nox.session(python=MAIN)
@@ -326,6 +347,7 @@ def _default_sessions() -> list[str]:
         "minimums",
         "sweep",
         "hostile",
+        "browser",
         "costs",
         "cuts",
         "tck",

@@ -14,8 +14,8 @@ CHUNK = 256 * 1024
 
 
 @asynccontextmanager
-async def serve_websocket(service: penstock.Service) -> AsyncIterator[str]:
-    """Serve over WebSocket, and yield the URL."""
+async def serve_bridge(service: penstock.Service) -> AsyncIterator[str]:
+    """Serve over TCP with a WebSocket in front, and yield the URL."""
     async with penstock.serve(service, "tcp://127.0.0.1:0") as server, trio.open_nursery() as nursery:
         address = urlsplit(server.addresses[0])
 

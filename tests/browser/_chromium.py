@@ -125,4 +125,3 @@ async def _endpoint(file: Path) -> str:
         if len(lines) == 2:
             return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
         await trio.sleep(0.05)
-

@@ -1,7 +1,7 @@
 """A web server for a few fixed pages, so that a test's page has an origin of its own."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import trio
@@ -49,7 +49,5 @@ async def _answer(pages: Mapping[str, str], stream: trio.SocketStream) -> None:
     data = (body or "").encode()
     # no-store would keep the page out of the back-forward cache.
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"
-    try:
+    with suppress(trio.BrokenResourceError):  # a browser may leave before the answer
         await stream.send_all(head.encode() + data)
-    except trio.BrokenResourceError:
-        pass  # a browser may open a connection and not use it

@@ -2,21 +2,23 @@
 
 import json
 
+import pytest
 import trio
 
 from tests._real_time import HANGS_AFTER
-from tests.browser._bridge import serve_websocket
 from tests.browser._chromium import run_chromium
 from tests.browser._pages import serve_pages
+from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
 IMPORT = 'const { connect, PublisherFailed } = await import("/penstock.js");'
 
 
-async def test_a_page_reads_streams_with_demand() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_page_reads_streams_with_demand(kind: str) -> None:
     """Objects, texts and bytes, a cancelled stream, a request with a payload and a refusal, on one connection."""
     with trio.fail_after(HANGS_AFTER):
-        async with serve_websocket(service) as url, serve_pages() as origin, run_chromium() as browser:
+        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
             page = await browser.open(f"{origin}/")
             shown = await page.run(f"""{IMPORT}
                 const connection = await connect({json.dumps(url)});
@@ -33,10 +35,11 @@ async def test_a_page_reads_streams_with_demand() -> None:
     assert shown == [1000, 999, ["grün", "€", ""], 2_000_000, "payload", "no such publisher", "closed"]
 
 
-async def test_a_worker_reads_a_stream() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_worker_reads_a_stream(kind: str) -> None:
     """A module worker uses the same file."""
     with trio.fail_after(HANGS_AFTER):
-        async with serve_websocket(service) as url, serve_pages() as origin, run_chromium() as browser:
+        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
             page = await browser.open(f"{origin}/")
             numbers = await page.run(f"""
                 const worker = new Worker("/worker.js", {{ type: "module" }});
@@ -46,10 +49,11 @@ async def test_a_worker_reads_a_stream() -> None:
     assert numbers == list(range(100))
 
 
-async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand(kind: str) -> None:
     """The page leaves with demand that is not used up, comes back with its variables, and gets exactly the elements it had requested."""
     with trio.fail_after(HANGS_AFTER):
-        async with serve_websocket(service) as url, serve_pages() as origin, run_chromium() as browser:
+        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
             page = await browser.open(f"{origin}/")
             await page.run(f"""{IMPORT}
                 globalThis.states = [];
@@ -74,3 +78,14 @@ async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand() -> None:
     assert shown[0] == [True]
     assert shown[1] == [0, 1, 2, 0, 1, 2, 3]
     assert shown[2] == ["connecting", "open", "waiting", "connecting", "open"]
+
+
+async def test_a_page_of_an_origin_that_is_not_allowed_is_told_what_to_check() -> None:
+    """The browser hides the answer of the server, so the error names the causes, the origin among them."""
+    with trio.fail_after(HANGS_AFTER):
+        async with serve_pages() as origin, serve_websocket("plugin", service) as url, run_chromium() as browser:
+            page = await browser.open(f"{origin}/")
+            shown = await page.run(f"""{IMPORT}
+                return connect({json.dumps(url)}).then(() => "connected", (error) => `${{error.name}}: ${{error.message}}`);""")
+    assert shown.startswith("ConnectionLost:")
+    assert "ws.origins" in shown

@@ -7,8 +7,8 @@ import trio
 
 from tests._real_time import HANGS_AFTER
 from tests.browser._programs import CLIENT, node_websocket, npm_package, run_node
+from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
-from tests.browser._bridge import serve_websocket
 
 OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect")
 LIVE = str(CLIENT / "tests/live.test.js")
@@ -34,20 +34,22 @@ def test_each_test_file_is_run() -> None:
     assert {path.name.removesuffix(".test.js") for path in (CLIENT / "tests").glob("*.test.js")} == {*OFFLINE, "live"}
 
 
-async def test_it_reads_a_server_with_the_websocket_of_node() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_it_reads_a_server_with_the_websocket_of_node(kind: str) -> None:
     """Streams, demand, large elements, requests and errors over the WebSocket that Node.js has."""
     options = node_websocket()
     with trio.fail_after(HANGS_AFTER):
-        async with serve_websocket(service) as url:
+        async with serve_websocket(kind, service) as url:
             output = await run_node(*options, "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url)
     assert _passed(output) > 0
 
 
-async def test_it_reads_a_server_with_the_npm_package_ws() -> None:
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_it_reads_a_server_with_the_npm_package_ws(kind: str) -> None:
     """The same over the package `ws`, for a Node.js without a WebSocket."""
     folder = npm_package("ws")
     with trio.fail_after(HANGS_AFTER):
-        async with serve_websocket(service) as url:
+        async with serve_websocket(kind, service) as url:
             output = await run_node("--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url, PENSTOCK_WS=folder)
     assert _passed(output) > 0
 

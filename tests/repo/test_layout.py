@@ -33,6 +33,7 @@ TOP = {
     "CONTRIBUTING.md",
     "src",
     "plugins",
+    "clients",
     "tests",
     "tck",
     "examples",
