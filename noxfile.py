@@ -199,7 +199,7 @@ def browser(session: nox.Session) -> None:
         session.env["PENSTOCK_NPM"] = session.create_tmp()
         session.run("npm", "install", "--no-save", "--prefix", session.create_tmp(), *NPM_PACKAGES, external=True)
     if "--measure" in arguments:
-        session.run("python", "tests/browser")
+        session.run("python", "-m", "tests.browser")
         return
     session.run("pytest", *STOP_WHEN_HANGING, "tests/browser", *arguments)
 

@@ -1,16 +1,20 @@
 """The JavaScript client in Chromium, on a page of another origin than the server's."""
 
 import json
+from pathlib import Path
 
 import pytest
 import trio
 
+from examples.browser import service as example_service
 from tests._real_time import HANGS_AFTER
 from tests.browser._chromium import run_chromium
 from tests.browser._pages import serve_pages
+from tests.browser._programs import CLIENT
 from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
+EXAMPLE = Path(__file__).parents[2] / "examples/browser/index.html"
 IMPORT = 'const { connect, PublisherFailed } = await import("/penstock.js");'
 
 
@@ -89,3 +93,25 @@ async def test_a_page_of_an_origin_that_is_not_allowed_is_told_what_to_check() -
                 return connect({json.dumps(url)}).then(() => "connected", (error) => `${{error.name}}: ${{error.message}}`);""")
     assert shown.startswith("ConnectionLost:")
     assert "ws.origins" in shown
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_the_example_page_shows_prices_and_stops(kind: str) -> None:
+    """examples/browser: the page reads its service, asks it, and stops when its button is pressed."""
+    files = {
+        "/examples/browser/": EXAMPLE.read_text(encoding="utf-8"),
+        "/clients/javascript/penstock.js": (CLIENT / "penstock.js").read_text(encoding="utf-8"),
+    }
+    with trio.fail_after(HANGS_AFTER):
+        async with (
+            serve_pages(files) as origin,
+            serve_websocket(kind, example_service.service, origin=origin) as url,
+            run_chromium() as browser,
+        ):
+            page = await browser.open(f"{origin}/examples/browser/?server={url}")
+            await page.wait_for("document.querySelectorAll('#prices li').length >= 3")
+            await page.run("document.getElementById('stop').click()")
+            await page.wait_for("document.getElementById('state').textContent === 'stopped'")
+            shown = await page.run("""return [...document.querySelectorAll('#prices li')].slice(0, 3).map((line) => line.textContent)
+                .concat(document.getElementById('answer').textContent);""")
+    assert shown == ["104.65", "104.68", "104.67", "95"]
