@@ -46,9 +46,7 @@ async def in_chromium(kind: str) -> list[list[float]]:
     async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
         page = await browser.open(f"{origin}/")
         imports = 'const { connect } = await import("/penstock.js");'
-        figures: list[list[float]] = await page.run(
-            f"{imports} const url = {json.dumps(url)}; const options = {{}}; {READ} return figures;"
-        )
+        figures: list[list[float]] = await page.run(f"{imports} const url = {json.dumps(url)}, options = {{}}; {READ} return figures;")
         return figures
 
 
@@ -74,9 +72,8 @@ async def measure(name: str, read: Callable[[str], Awaitable[list[list[float]]]]
 
 async def main() -> None:
     """Measure the plugin and, with BRIDGE=1, the bridge of the tests as well."""
-    print(
-        f"elements of {SIZE} bytes a second, median of {ROUNDS} rounds of {COUNT:,}\n{'':>9} {'server':>7} {'callbacks':>12} {'for await':>12}"
-    )
+    print(f"elements of {SIZE} bytes a second, median of {ROUNDS} rounds of {COUNT:,}")
+    print(f"{'':>9} {'server':>7} {'callbacks':>12} {'for await':>12}")
     for kind in ("plugin", "bridge") if os.environ.get("BRIDGE") else ("plugin",):
         await measure("Node.js", in_node, kind)
         reached = await measure("Chromium", in_chromium, kind)
