@@ -1,8 +1,10 @@
 /**
  * A client of Penstock for pages, workers and Node: RS.io version 0 over WebSocket, with demand all the way. No dependencies.
  *
- * The parts of this module, from the bottom up: errors, limits, encoding, the decoder, one stream, one WebSocket (`Link`), the connection
- * that outlives its WebSockets (`Connection`), and the async iterator (`Stream`).
+ * The parts of this module, from the bottom up: errors, limits, encoding, the decoder, one stream, one WebSocket (`Link`, with `Receiver` for
+ * what comes from the server), the connection that outlives its WebSockets (`Connection`), and the async iterator (`Stream`).
+ *
+ * It is one file, so that a page can use it as it is, without a build step.
  *
  * Rules of this module:
  *
@@ -714,22 +716,22 @@ class ReceivingStream {
       // The first part takes the demand of its element.
       this.outstanding -= 1;
       // An element in one part is never unfinished, so it needs no place.
-      if (!isLast && (this.#parts.size >= limits.partials || this.link.partials >= limits.partialsInAll)) {
+      if (!isLast && (this.#parts.size >= limits.partials || this.link.partials.count >= limits.partialsInAll)) {
         this.#failContract(`more unfinished elements than limits.partials (${limits.partials}) or limits.partialsInAll allow`);
         return;
       }
       parts = { chunks: [], bytes: 0, since: this.#connection.clock.now() };
       this.#parts.set(number, parts);
-      this.link.onPartialBegin(this);
+      this.link.partials.begin(this);
     }
     if (!isLast && part.length < TINY_PART && !this.link.odd(part.length === 0 ? 10 : 1)) return;
     parts.chunks.push(part);
     parts.bytes += part.length;
-    this.link.partialBytes += part.length;
+    this.link.partials.bytes += part.length;
     const most = this.elementSize || limits.element;
     if (parts.bytes > most) this.#failContract(`an element above ${most} bytes (limits.element, or the fixed size)`);
     else if (parts.chunks.length > limits.parts) this.#failContract(`an element of more than ${limits.parts} parts (limits.parts)`);
-    else if (this.link.partialBytes > limits.partialBytes) this.#failContract("unfinished elements above limits.partialBytes");
+    else if (this.link.partials.bytes > limits.partialBytes) this.#failContract("unfinished elements above limits.partialBytes");
     else if (isLast) this.#deliverJoined(number, parts);
   }
 
@@ -774,7 +776,7 @@ class ReceivingStream {
       return;
     }
     this.#parts.delete(number);
-    this.link.onPartialEnd(this, 1, parts.bytes);
+    this.link.partials.end(this, 1, parts.bytes);
     const element = parts.chunks.length === 1 ? parts.chunks[0] : join(parts.chunks, parts.bytes);
     this.#deliver(element, 0, element.length);
   }
@@ -811,7 +813,7 @@ class ReceivingStream {
     this.isOver = true;
     let bytes = 0;
     for (const parts of this.#parts.values()) bytes += parts.bytes;
-    if (this.#parts.size > 0) this.link?.onPartialEnd(this, this.#parts.size, bytes);
+    if (this.#parts.size > 0) this.link?.partials.end(this, this.#parts.size, bytes);
     this.unfinished = this.#parts.size;
     this.#parts.clear();
     this.#connection.forget(this);
@@ -836,7 +838,8 @@ class RetiredStream {
   constructor(link, stream, now) {
     this.#link = link;
     this.elementSize = stream.elementSize;
-    this.outstanding = stream.outstanding;
+    // An element that was begun has used its demand, and its last part may be on its way.
+    this.outstanding = stream.outstanding + stream.unfinished;
     this.since = now;
   }
 
@@ -873,28 +876,19 @@ class RetiredStream {
 
 /** One WebSocket: handshake, streams by id, keepalive, goodbye. It reports its opening and its end to the connection, once each. */
 class Link {
-  streams = new Map(); // id -> ReceivingStream or RetiredStream
   isClosing = false; // nothing that arrives is decoded any more
   openedAt = null;
-  partials = 0;
-  partialBytes = 0;
+  extensions = new Set(); // the ids that both hellos list
   #connection;
   #socket;
   #decoder;
   #timers;
-  #extensions = new Set();
   #out = new Writer();
   #isFlushing = false;
   #waiting = new Set(); // streams with demand that was not sent yet
-  #nextId = 0;
-  #retired = 0;
-  #withPartials = new Set();
   #wasReached = false;
   #heardAt = 0;
-  #pingAt = -Infinity; // when the server's last ping came
-  #pingStrikes = 0;
   #oddities;
-  #odditiesAt;
   #hasCredentials = false;
   #saidGoodbye = false;
   #isOver = false;
@@ -905,9 +899,10 @@ class Link {
     this.#socket = socket;
     this.limits = connection.limits;
     this.#timers = new Timers(connection.clock);
-    this.#decoder = new Decoder(this, this.limits);
-    this.#oddities = this.limits.oddities;
-    this.#odditiesAt = connection.clock.now();
+    this.partials = new PartialElements(this.#timers, connection);
+    this.streams = new StreamTable(this, connection.clock);
+    this.#decoder = new Decoder(new Receiver(this, connection), this.limits);
+    this.#oddities = new Oddities(this.limits.oddities, connection.clock);
     socket.binaryType = "arraybuffer";
     socket.addEventListener("open", () => this.#onOpen());
     socket.addEventListener("message", (event) => this.#onMessage(event));
@@ -925,15 +920,13 @@ class Link {
 
   /** Open a stream: subscribe, or a request with data. */
   open(stream) {
-    if (stream.data !== null && !this.#extensions.has(REQUESTS_ID)) {
+    if (stream.data !== null && !this.extensions.has(REQUESTS_ID)) {
       const what = "this server takes no requests with a payload: its hello does not list extension 7";
       stream.fail(new UsageError(`${what}. Put the values into the name, as in "price/EURUSD?cents=7"`));
       return;
     }
-    const id = this.#nextId;
-    this.#nextId += 1;
+    const id = this.streams.add(stream);
     stream.attach(this, id);
-    this.streams.set(id, stream);
     const demand = wireDemand(stream.outstanding);
     if (stream.data === null) write.subscribe(this.#out, { publisher: stream.name, subscriber: id, demand });
     else this.#writeRequest(id, stream.data);
@@ -954,16 +947,7 @@ class Link {
   cancel(stream) {
     this.#waiting.delete(stream);
     write.cancel(this.#out, { subscriber: stream.id });
-    const now = this.#connection.clock.now();
-    const retired = new RetiredStream(this, stream, now);
-    // An element that was begun has used its demand, and its last part may be on its way.
-    retired.outstanding += stream.unfinished;
-    // Deleted first, so that the table is in the order of the cancels.
-    this.streams.delete(stream.id);
-    this.streams.set(stream.id, retired);
-    this.#retired += 1;
-    if (this.#retired > this.limits.retired / 2) this.#forgetOldest(now);
-    if (this.#retired > this.limits.retired) this.refuse(new Refusal("limit:ids", "the server did not end cancelled streams"));
+    this.streams.retire(stream);
     this.flushLater();
   }
 
@@ -1000,33 +984,22 @@ class Link {
 
   /** Count oddities. Returns false if there were too many, which has ended the connection. */
   odd(count) {
-    const now = this.#connection.clock.now();
-    this.#oddities = Math.min(this.limits.oddities, this.#oddities + ((now - this.#odditiesAt) / 1000) * ODDITIES_PER_SECOND) - count;
-    this.#odditiesAt = now;
-    if (this.#oddities < 0) this.refuse(new Refusal("limit:glitches", "too many odd messages in too short a time"));
+    if (!this.#oddities.spend(count)) this.refuse(new Refusal("limit:glitches", "too many odd messages in too short a time"));
     return !this.isClosing;
   }
 
-  onPartialBegin(stream) {
-    this.partials += 1;
-    this.#withPartials.add(stream);
-    if (!this.#timers.has("partial")) this.#timers.set("partial", this.limits.partialAge, () => this.#checkPartials());
+  // --- for the receiver
+
+  /** Write a message, such as `say("cancel", { subscriber: 1 })`; it is sent at the end of this task. */
+  say(name, fields) {
+    write[name](this.#out, fields);
+    this.flushLater();
   }
 
-  onPartialEnd(stream, count, bytes) {
-    this.partials -= count;
-    this.partialBytes -= bytes;
-    if (stream.oldestPart() === Infinity || stream.isOver) this.#withPartials.delete(stream);
-  }
-
-  // --- what the server sends; the decoder calls these
-
-  receiveHello(extensions) {
-    const own = this.#connection.extensions;
-    for (const id of extensions) if (own.includes(id)) this.#extensions.add(id);
+  onHello() {
     if (this.#connection.bearer === null) {
       this.#onHandshakeEnd();
-    } else if (this.#extensions.has(AUTH_ID)) {
+    } else if (this.extensions.has(AUTH_ID)) {
       this.#sendCredentials();
     } else {
       const what = "this server examines no credentials: its hello does not list extension 2";
@@ -1034,7 +1007,13 @@ class Link {
     }
   }
 
-  receiveGoodbye(reason) {
+  onVerdict(body) {
+    const isDue = this.#hasCredentials && this.openedAt === null;
+    if (!isDue || body.length !== 1 || body[0] !== 1) throw new Refusal("protocol:auth", "a wrong verdict");
+    this.#onHandshakeEnd();
+  }
+
+  onGoodbye(reason) {
     const isAnswer = this.#saidGoodbye;
     this.isClosing = true;
     this.#sayGoodbye("");
@@ -1042,49 +1021,6 @@ class Link {
     // The side whose goodbye was answered closes first. The other one waits for it, but not for ever.
     if (isAnswer) this.#closeSocket(1000);
     else this.#timers.set("goodbye", this.limits.goodbye, () => this.#closeSocket(1000));
-  }
-
-  receiveSubscribe(_publisher, subscriber) {
-    // This module publishes nothing. A refusal is cheap, and a flood of subscribes uses up the budget of oddities.
-    if (!this.odd(1)) return;
-    write.onError(this.#out, { subscriber, error: "no such publisher" });
-    this.flushLater();
-  }
-
-  receiveRequest() {
-    this.odd(1);
-  }
-
-  receiveCancel() {
-    this.odd(1);
-  }
-
-  receiveOnSubscribe(subscriber, elementSize) {
-    const stream = this.streams.get(subscriber);
-    if (stream === undefined || stream.elementSize >= 0) throw notBegun(subscriber);
-    stream.begin(elementSize);
-  }
-
-  receiveComplete(subscriber) {
-    this.#release(subscriber).complete();
-  }
-
-  receiveError(subscriber, text) {
-    const stream = this.#release(subscriber);
-    stream.endWith(new PublisherFailed(publisherText(stream, text), { reason: text }));
-  }
-
-  checkExtension(type, length, hex) {
-    const id = EXTENSION_OF.get(type);
-    if (id === undefined || !this.#extensions.has(id)) throw new Refusal(`protocol:type ${hex}`, `type ${hex} without its extension`);
-    if (id === KEEPALIVE_ID && length > PING_BYTES) throw new Refusal("protocol:ping", `a ping of ${length} bytes`);
-  }
-
-  receiveExtension(type, body) {
-    if (type === PING) this.#onPing(body);
-    else if (type === VERDICT) this.#onVerdict(body);
-    else if (type === CONTENT) this.#onContent(body);
-    else if (type !== PONG) throw new Refusal(`protocol:type 0x${type.toString(16)}`, "a message that only a client sends");
   }
 
   // --- the WebSocket
@@ -1183,34 +1119,7 @@ class Link {
     this.#connection.onLinkEnd(this, error);
   }
 
-  // --- streams and handshake
-
-  #release(subscriber) {
-    const stream = this.streams.get(subscriber);
-    if (stream === undefined) throw notBegun(subscriber);
-    this.streams.delete(subscriber);
-    if (stream instanceof RetiredStream) this.#retired -= 1;
-    return stream;
-  }
-
-  #forgetOldest(now) {
-    for (const [id, stream] of this.streams) {
-      if (!(stream instanceof RetiredStream)) continue;
-      if (now - stream.since < RETIRED_AGE) return;
-      this.streams.delete(id);
-      this.#retired -= 1;
-    }
-  }
-
-  #checkPartials() {
-    const now = this.#connection.clock.now();
-    let oldest = Infinity;
-    for (const stream of this.#withPartials) {
-      if (now - stream.oldestPart() >= this.limits.partialAge) stream.failPartials();
-      else oldest = Math.min(oldest, stream.oldestPart());
-    }
-    if (oldest !== Infinity) this.#timers.set("partial", oldest + this.limits.partialAge - now, () => this.#checkPartials());
-  }
+  // --- the handshake
 
   #writeRequest(id, data) {
     const head = new Writer().varint(id).varint(data.length);
@@ -1235,39 +1144,12 @@ class Link {
     }
   }
 
-  #onVerdict(body) {
-    const isDue = this.#hasCredentials && this.openedAt === null;
-    if (!isDue || body.length !== 1 || body[0] !== 1) throw new Refusal("protocol:auth", "a wrong verdict");
-    this.#onHandshakeEnd();
-  }
-
   #onHandshakeEnd() {
     this.openedAt = this.#connection.clock.now();
     this.#timers.clear("handshake");
     this.#connection.onLinkOpen(this);
     const { keepalive } = this.#connection;
-    if (keepalive !== null && this.#extensions.has(KEEPALIVE_ID)) this.#watch(keepalive);
-  }
-
-  // --- extensions
-
-  #onContent(body) {
-    const fields = readContent(body);
-    const stream = this.streams.get(fields.subscriber);
-    if (stream instanceof RetiredStream) return;
-    if (stream === undefined || stream.elementSize >= 0 || stream.announced !== null) {
-      throw new Refusal(`protocol:content ${fields.subscriber}`, `content of stream ${fields.subscriber}, which is not open, or has begun`);
-    }
-    stream.announced = fields.serializer;
-  }
-
-  #onPing(body) {
-    const now = this.#connection.clock.now();
-    this.#pingStrikes = now - this.#pingAt < PING_TOO_SOON ? this.#pingStrikes + 1 : 0;
-    this.#pingAt = now;
-    if (this.#pingStrikes >= PING_STRIKES) throw new Refusal("limit:pings", "pings too soon after one another");
-    write.extension(this.#out, { type: PONG, body });
-    this.flushLater();
+    if (keepalive !== null && this.extensions.has(KEEPALIVE_ID)) this.#watch(keepalive);
   }
 
   #watch({ interval, timeout }) {
@@ -1304,6 +1186,207 @@ const EXTENSION_OF = new Map([
   [VERDICT, AUTH_ID],
   [CONTENT, CONTENT_ID],
 ]);
+
+/** Takes the messages of the server from the decoder, and gives each to its stream or to the link. */
+class Receiver {
+  #link;
+  #connection;
+  #pingAt = -Infinity; // when the server's last ping came
+  #pingStrikes = 0;
+
+  constructor(link, connection) {
+    this.#link = link;
+    this.#connection = connection;
+    this.streams = link.streams;
+  }
+
+  get isClosing() {
+    return this.#link.isClosing;
+  }
+
+  receiveHello(extensions) {
+    for (const id of extensions) if (this.#connection.extensions.includes(id)) this.#link.extensions.add(id);
+    this.#link.onHello();
+  }
+
+  receiveGoodbye(reason) {
+    this.#link.onGoodbye(reason);
+  }
+
+  receiveSubscribe(_publisher, subscriber) {
+    // This module publishes nothing. A refusal is cheap, and a flood of subscribes uses up the budget of oddities.
+    if (this.#link.odd(1)) this.#link.say("onError", { subscriber, error: "no such publisher" });
+  }
+
+  receiveRequest() {
+    this.#link.odd(1);
+  }
+
+  receiveCancel() {
+    this.#link.odd(1);
+  }
+
+  receiveOnSubscribe(subscriber, elementSize) {
+    const stream = this.streams.get(subscriber);
+    if (stream === undefined || stream.elementSize >= 0) throw notBegun(subscriber);
+    stream.begin(elementSize);
+  }
+
+  receiveComplete(subscriber) {
+    this.streams.release(subscriber).complete();
+  }
+
+  receiveError(subscriber, text) {
+    const stream = this.streams.release(subscriber);
+    stream.endWith(new PublisherFailed(publisherText(stream, text), { reason: text }));
+  }
+
+  checkExtension(type, length, hex) {
+    const id = EXTENSION_OF.get(type);
+    if (id === undefined || !this.#link.extensions.has(id)) throw new Refusal(`protocol:type ${hex}`, `type ${hex} without its extension`);
+    if (id === KEEPALIVE_ID && length > PING_BYTES) throw new Refusal("protocol:ping", `a ping of ${length} bytes`);
+  }
+
+  receiveExtension(type, body) {
+    if (type === PING) this.#onPing(body);
+    else if (type === VERDICT) this.#link.onVerdict(body);
+    else if (type === CONTENT) this.#onContent(body);
+    else if (type !== PONG) throw new Refusal(`protocol:type 0x${type.toString(16)}`, "a message that only a client sends");
+  }
+
+  #onContent(body) {
+    const fields = readContent(body);
+    const stream = this.streams.get(fields.subscriber);
+    if (stream instanceof RetiredStream) return;
+    if (stream === undefined || stream.elementSize >= 0 || stream.announced !== null) {
+      throw new Refusal(`protocol:content ${fields.subscriber}`, `content of stream ${fields.subscriber}, which is not open, or has begun`);
+    }
+    stream.announced = fields.serializer;
+  }
+
+  #onPing(body) {
+    const now = this.#connection.clock.now();
+    this.#pingStrikes = now - this.#pingAt < PING_TOO_SOON ? this.#pingStrikes + 1 : 0;
+    this.#pingAt = now;
+    if (this.#pingStrikes >= PING_STRIKES) throw new Refusal("limit:pings", "pings too soon after one another");
+    this.#link.say("extension", { type: PONG, body });
+  }
+}
+
+/** The streams of a link by their ids: open ones, and cancelled ones without an end. The ids count up and are never used again. */
+class StreamTable {
+  #link;
+  #clock;
+  #streams = new Map(); // id -> ReceivingStream or RetiredStream
+  #nextId = 0;
+  #retired = 0;
+
+  constructor(link, clock) {
+    this.#link = link;
+    this.#clock = clock;
+  }
+
+  get(id) {
+    return this.#streams.get(id);
+  }
+
+  /** Enter a stream, and return its id. */
+  add(stream) {
+    this.#streams.set(this.#nextId, stream);
+    this.#nextId += 1;
+    return this.#nextId - 1;
+  }
+
+  /** Remove the stream that the server has ended, and return it. */
+  release(id) {
+    const stream = this.#streams.get(id);
+    if (stream === undefined) throw notBegun(id);
+    this.#streams.delete(id);
+    if (stream instanceof RetiredStream) this.#retired -= 1;
+    return stream;
+  }
+
+  /** Replace a cancelled stream by one that drops late elements. */
+  retire(stream) {
+    const { limits } = this.#link;
+    const retired = new RetiredStream(this.#link, stream, this.#clock.now());
+    // Deleted first, so that the table is in the order of the cancels.
+    this.#streams.delete(stream.id);
+    this.#streams.set(stream.id, retired);
+    this.#retired += 1;
+    if (this.#retired > limits.retired / 2) this.#forgetOldest(this.#clock.now());
+    if (this.#retired > limits.retired) this.#link.refuse(new Refusal("limit:ids", "the server did not end cancelled streams"));
+  }
+
+  #forgetOldest(now) {
+    for (const [id, stream] of this.#streams) {
+      if (!(stream instanceof RetiredStream)) continue;
+      if (now - stream.since < RETIRED_AGE) return;
+      this.#streams.delete(id);
+      this.#retired -= 1;
+    }
+  }
+}
+
+/** The unfinished elements of a link: their number, their bytes, and a timer for the oldest one. */
+class PartialElements {
+  count = 0;
+  bytes = 0;
+  #streams = new Set();
+  #timers;
+  #connection;
+
+  constructor(timers, connection) {
+    this.#timers = timers;
+    this.#connection = connection;
+  }
+
+  begin(stream) {
+    this.count += 1;
+    this.#streams.add(stream);
+    if (!this.#timers.has("partial")) this.#timers.set("partial", this.#connection.limits.partialAge, () => this.#check());
+  }
+
+  end(stream, count, bytes) {
+    this.count -= count;
+    this.bytes -= bytes;
+    if (stream.isOver || stream.oldestPart() === Infinity) this.#streams.delete(stream);
+  }
+
+  #check() {
+    const { clock, limits } = this.#connection;
+    const now = clock.now();
+    let oldest = Infinity;
+    for (const stream of this.#streams) {
+      if (now - stream.oldestPart() >= limits.partialAge) stream.failPartials();
+      else oldest = Math.min(oldest, stream.oldestPart());
+    }
+    if (oldest !== Infinity) this.#timers.set("partial", oldest + limits.partialAge - now, () => this.#check());
+  }
+}
+
+/** A budget of odd messages, refilled at ODDITIES_PER_SECOND. */
+class Oddities {
+  #most;
+  #left;
+  #clock;
+  #at;
+
+  constructor(most, clock) {
+    this.#most = most;
+    this.#left = most;
+    this.#clock = clock;
+    this.#at = clock.now();
+  }
+
+  /** Return whether the budget was large enough. */
+  spend(count) {
+    const now = this.#clock.now();
+    this.#left = Math.min(this.#most, this.#left + ((now - this.#at) / 1000) * ODDITIES_PER_SECOND) - count;
+    this.#at = now;
+    return this.#left >= 0;
+  }
+}
 
 /** Named timers of one link: at most one of each name. */
 class Timers {

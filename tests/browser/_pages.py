@@ -14,7 +14,7 @@ BLANK = "<!doctype html><title>page</title>"
 WORKER = """
 import { connect } from "/penstock.js";
 onmessage = async ({ data: url }) => {
-  const connection = await connect(url);
+  const connection = await connect(url, { limits: { handshake: 300_000 } });
   const numbers = [];
   for await (const element of connection.stream("numbers/100", { type: "json" })) numbers.push(element.number);
   await connection.close();

@@ -15,7 +15,11 @@ from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
 EXAMPLE = Path(__file__).parents[2] / "examples/browser/index.html"
-IMPORT = 'const { connect, PublisherFailed } = await import("/penstock.js");'
+IMPORT = """
+    const { connect: connectTo, PublisherFailed } = await import("/penstock.js");
+    const connect = (url, options) => connectTo(url, { limits: { handshake: 300_000 }, ...options });
+"""
+"""Imports the client, with more time for the handshake than the default: a busy machine may take longer."""
 
 
 @pytest.mark.parametrize("kind", SERVERS)

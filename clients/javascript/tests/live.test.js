@@ -9,7 +9,8 @@ import { ConnectionLost, PublisherFailed, connect } from "../penstock.js";
 const { PENSTOCK_URL: url, PENSTOCK_WS: folder } = process.env;
 const skip = url ? false : "PENSTOCK_URL names no server: `nox -s browser` starts one";
 const WebSocket = folder ? createRequire(import.meta.url)(folder).WebSocket : globalThis.WebSocket;
-const options = { WebSocket };
+// Generous, because a busy machine may take longer than the 10 s that are the default.
+const options = { WebSocket, limits: { handshake: 300_000 } };
 
 async function collect(iterable) {
   const elements = [];
