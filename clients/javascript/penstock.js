@@ -1,8 +1,8 @@
 /**
  * A client of Penstock for pages, workers and Node: RS.io version 0 over WebSocket, with demand all the way. No dependencies.
  *
- * The parts of this module, from the bottom up: errors, limits, encoding, the decoder, one stream, one WebSocket (`Link`, with `Receiver` for
- * what comes from the server), the connection that outlives its WebSockets (`Connection`), and the async iterator (`Stream`).
+ * The parts of this module, from the bottom up: errors, limits, encoding, the decoder, one stream, one WebSocket (`Link`, with `Receiver`
+ * for what comes from the server), the connection that outlives its WebSockets (`Connection`), and the async iterator (`Stream`).
  *
  * It is one file, so that a page can use it as it is, without a build step.
  *

@@ -78,7 +78,8 @@ test("a server that is silent loses the connection after limits.handshake", asyn
 test("a server that cannot be reached is named, with what to check", async () => {
   const { promise, socket } = connecting();
   socket.lose();
-  await assert.rejects(promise, (error) => error instanceof ConnectionLost && /could not be reached.*1006.*ws\.origins/.test(error.message));
+  const expected = /could not be reached.*1006.*ws\.origins/;
+  await assert.rejects(promise, (error) => error instanceof ConnectionLost && expected.test(error.message));
 });
 
 for (const [what, url, options] of [

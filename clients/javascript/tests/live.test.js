@@ -1,4 +1,4 @@
-/** A server of Penstock, over a real WebSocket. PENSTOCK_URL names it; PENSTOCK_WS is the folder of the package `ws`, if it is to be used. */
+/** A server of Penstock, over a real WebSocket. PENSTOCK_URL names it; PENSTOCK_WS is the folder of the package `ws`, if it is used. */
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";

@@ -23,7 +23,9 @@ class Sink {
     return {
       elementSize,
       receiveElement: (data, from, to) => this.lines.push(`OnNext ${id} ${hex(data.subarray(from, to))}`),
-      receivePacked: (count, data, from) => this.lines.push(`OnNextPacked ${id} ${count} ${hex(data.subarray(from, from + count * elementSize))}`),
+      receivePacked: (count, data, from) => {
+        this.lines.push(`OnNextPacked ${id} ${count} ${hex(data.subarray(from, from + count * elementSize))}`);
+      },
       receivePart: (number, part, isLast) => this.lines.push(`${isLast ? "OnNextLastPart" : "OnNextPart"} ${id} ${number} ${hex(part)}`),
     };
   }
@@ -71,7 +73,15 @@ for (const vector of RECEIVED) {
   });
 }
 
-const NAMES = { ClientHello: "clientHello", Goodbye: "goodbye", Subscribe: "subscribe", Request: "request", Cancel: "cancel", OnError: "onError", ExtensionMessage: "extension" };
+const NAMES = {
+  ClientHello: "clientHello",
+  Goodbye: "goodbye",
+  Subscribe: "subscribe",
+  Request: "request",
+  Cancel: "cancel",
+  OnError: "onError",
+  ExtensionMessage: "extension",
+};
 
 for (const { name, message, fields, bytes: expected } of VECTORS.messages.filter((vector) => vector.message in NAMES)) {
   test(`encodes: ${name}`, () => {
