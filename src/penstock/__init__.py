@@ -21,8 +21,10 @@ from penstock import operators as ops
 from penstock.api import (
     UNBOUNDED,
     AlreadySubscribed,
+    AuthRefused,
     CleanupTimeout,
     ConnectionLost,
+    Credentials,
     IllegalDemand,
     InternalError,
     InvalidStateError,
@@ -101,9 +103,11 @@ __version__ = "0.1.0"
 __all__ = [
     "UNBOUNDED",
     "AlreadySubscribed",
+    "AuthRefused",
     "CallbackSubscriber",
     "CleanupTimeout",
     "ConnectionLost",
+    "Credentials",
     "DiskLog",
     "IllegalDemand",
     "InternalError",

@@ -15,9 +15,11 @@ from penstock.api._batches import (
     split_packed,
 )
 from penstock.api._byte_window import CHECK_BYTES, ByteWindow, SharedBytes
+from penstock.api._credentials import Credentials
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
 from penstock.api._errors import (
     AlreadySubscribed,
+    AuthRefused,
     CleanupTimeout,
     ConnectionLost,
     IllegalDemand,
@@ -84,6 +86,7 @@ __all__ = [
     "ActiveExtension",
     "AlreadySubscribed",
     "AnnotatesStreams",
+    "AuthRefused",
     "BatchingSubscriber",
     "ByteWindow",
     "ChecksLength",
@@ -91,6 +94,7 @@ __all__ = [
     "CleanupTimeout",
     "ConnectionLost",
     "ConvertingSubscriber",
+    "Credentials",
     "Extension",
     "ExtensionLink",
     "Hold",

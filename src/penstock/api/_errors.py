@@ -17,6 +17,7 @@
     ├── ProtocolError           the peer: it sent what the protocol does not allow
     ├── ConnectionLost          the network
     ├── Rejected                the peer refused: authentication, authorisation, unknown publisher, no room
+    │   └── AuthRefused         you, or the operator of the server: it does not accept the credentials, or examines none
     ├── LimitExceeded           a bound, with its name and value
     │   └── SlowSubscriber      a subscriber that fell behind where that is declared to be fatal
     ├── StreamTimeout           time ran out between two signals (also a TimeoutError)
@@ -122,6 +123,10 @@ class Rejected(PenstockError):
         super().__init__(message)
         self.processed = processed
         self.temporary = temporary
+
+
+class AuthRefused(Rejected):
+    """The server refused the credentials of this side, or does not examine any. The text does not say what was wrong with them."""
 
 
 class LimitExceeded(PenstockError):

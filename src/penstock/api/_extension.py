@@ -97,6 +97,9 @@ class ExtensionLink(Protocol):
         The end of the connection cancels the task, and `then` is not called.
         """
 
+    def report(self, error: Exception) -> None:
+        """Report a failure of the program's code, which the peer must not see, to `on_violation`."""
+
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve a stream of the peer that `check_subscribe` has held, or refuse it with `refusal`. If it has ended, nothing happens."""
 

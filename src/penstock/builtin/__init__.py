@@ -4,6 +4,7 @@ May import `penstock.plugins`, `penstock.api`, attrs, trio and the standard libr
 (``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options: ``JsonSerializer(null=…)``.
 """
 
+from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
@@ -18,6 +19,7 @@ from penstock.builtin._tls import TlsTransport
 from penstock.builtin._unix import UnixTransport
 
 __all__ = [
+    "Auth",
     "BytesSerializer",
     "ExecTransport",
     "FramedMemoryTransport",

@@ -2,6 +2,7 @@
 
 import sys
 
+from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._json import JsonSerializer
@@ -26,8 +27,11 @@ def penstock_transports() -> list[Transport]:
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
-    """``keepalive``."""
-    return [Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers")]
+    """``keepalive``, ``auth``."""
+    return [
+        Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers"),
+        Factory(name=Auth.name, id=Auth.id, make=Auth, on_demand=True, summary="shows and examines credentials"),
+    ]
 
 
 @hookimpl

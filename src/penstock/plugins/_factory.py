@@ -18,5 +18,8 @@ class Factory:
     id: int | None = None
     """Its number on the wire, if it has one. Numbers below 128 are penstock's; yours begin at 128."""
 
+    on_demand: bool = False
+    """Of an extension: it is made with arguments, if an option of the program needs it, and is not negotiated otherwise."""
+
     summary: str = ""
     """One line for people."""

@@ -61,7 +61,7 @@ class PeerIdentity:
     """The process behind a Unix socket, if the system provides it."""
 
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
-    principal: Any = None
+    principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
     """What the program recognised the peer as: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
 
     @property

@@ -17,6 +17,7 @@ from penstock.session._outgoing_data import OutgoingData
 from penstock.session._own_copy import own_copy
 from penstock.session._prices import HANDLED, STREAM_BYTES, TASK_BYTES
 from penstock.session._reasons import (
+    AUTH,
     CONNECTION_REASONS,
     CONNECTIONS,
     DRAINING,
@@ -45,6 +46,7 @@ from penstock.session._token_bucket import TokenBucket
 
 __all__ = [
     "ANSWERED",
+    "AUTH",
     "CONNECTIONS",
     "CONNECTION_REASONS",
     "CUT",

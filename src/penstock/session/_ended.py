@@ -7,7 +7,6 @@ whose clients come and go left some 220 objects in circles for each, and the gar
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, final
 
-from penstock.api import PenstockError
 from penstock.session._dialect import Dialect
 
 
@@ -50,7 +49,7 @@ class NoOwner:
     def on_stream_refused(self, _stream: Any, _reason: str, /) -> None:
         """Do nothing."""
 
-    def on_warning(self, _warning: PenstockError, /) -> None:
+    def on_warning(self, _warning: Exception, /) -> None:
         """Do nothing."""
 
     def on_end(self, _error: Exception, /) -> None:

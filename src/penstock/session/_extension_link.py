@@ -110,6 +110,10 @@ class Link:
         """Await in a task of the connection."""
         self._host.await_result(awaitable, then)
 
+    def report(self, error: Exception) -> None:
+        """Report a failure of the program's code."""
+        self._session.streams.delegate.on_warning(error)
+
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve or refuse a stream that was held."""
         observers = self._session.streams.observers

@@ -181,6 +181,11 @@ class ExtensionHost:
         if any(getattr(extension, "no_false_start", False) for extension in self._extensions):
             self.withhold(FALSE_START)
 
+    @property
+    def is_silent(self) -> bool:
+        """True while a client has sent none of its requests: the peer can have acted on none."""
+        return FALSE_START in self._withholders
+
     def withhold(self, holder: int) -> None:
         """Hold the requests of this side back until every holder has released them."""
         self._withholders.add(holder)

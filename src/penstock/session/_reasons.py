@@ -99,6 +99,9 @@ CONNECTIONS: Final = "places:connections"
 PER_ADDRESS: Final = "places:address"
 """Refuses a connection: its address, IPv6 network or user has `Limits.max_connections_per_address`."""
 
+AUTH: Final = "auth"
+"""Refuses a connection: the credentials are wrong, or missing."""
+
 CONNECTION_REASONS: Final = (
     # Given to peers that were let in. If a ReactiveSocket client gets one of them before any answer, it is no refusal of its SETUP.
     Reason("", "{sender} is done", ends_accepted=True),
@@ -200,6 +203,17 @@ CONNECTION_REASONS: Final = (
         may_have_acted=False,
         is_temporary=True,
     ),
+    Reason(
+        AUTH,
+        "{sender} does not accept the credentials of {receiver}, or needs some",
+        "give credentials= that the server knows, with the scheme that it takes; the log of the server may say more",
+    ),
+    Reason(
+        "limit:auth",
+        "{receiver} sent more than Limits.preauth_bytes before it was let in",
+        "wait for the verdict before you subscribe, or send shorter credentials",
+        parameter="N > M",
+    ),
     # Mistakes of the peer. It may have been served for hours before, so nothing is said about its requests.
     Reason("protocol", "{receiver} broke the protocol"),
     Reason("protocol:hello", "{receiver} began with a byte that is neither a hello nor a goodbye, or sent a second hello"),
@@ -228,6 +242,7 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:request", "{receiver} sent a request whose fields cannot be read, or more data than it announced", parameter="N"),
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
+    Reason("protocol:auth", "{receiver} sent credentials that cannot be read, or twice, or a verdict that nothing had asked for"),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),
     # No client gets these four tokens: it is refused in its own protocol, or without a byte. They are for the log of this side.
     Reason("protocol:http", "{receiver} speaks HTTP, which {sender} does not serve"),

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from penstock.api import PenstockError
 from penstock.session._sending_stream import SendingStream
 
 
@@ -46,8 +45,8 @@ class SessionDelegate(Protocol):
     def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
         """Note that a stream was refused, or ended because the peer broke its contract; `reason` says more than the peer is told."""
 
-    def on_warning(self, warning: PenstockError, /) -> None:
-        """Report an act of the peer that is allowed and deserves attention."""
+    def on_warning(self, warning: Exception, /) -> None:
+        """Report an act of the peer that is allowed and deserves attention, or a failure that does not end the connection by itself."""
 
     def on_end(self, error: Exception, /) -> None:
         """Note that the session has ended, for this reason. Called once."""

@@ -337,6 +337,7 @@ class ReactiveSocketDialect:
     # The keepalive alone: a peer without it skips its frame, and each other extension would cost each connection one more.
     default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE})
     takes_encodings: ClassVar[bool] = False
+    examines_peers: ClassVar[bool] = True
     alpn: ClassVar[str] = "reactivesocket/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:

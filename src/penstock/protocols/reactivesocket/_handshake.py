@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from penstock.api import Extension, Limits, ProtocolError, Rejected
+from penstock.api import AuthRefused, Extension, Limits, ProtocolError, Rejected
 from penstock.protocols.reactivesocket import _frames as frames
 from penstock.protocols.reactivesocket._codec import encode
 from penstock.protocols.reactivesocket._layout import LARGEST_EXTENDED_TYPE, VERSION
-from penstock.session import connection_reason, explain_connection_end, no_room_refusal
+from penstock.session import AUTH, connection_reason, explain_connection_end, no_room_refusal
 
 CODE_BITS: Final = 8
 """The low bits of an extended type are the code of a message, and the others are the id of its extension."""
@@ -40,6 +40,8 @@ def setup_refusal(text: str) -> Rejected | None:
     reason = connection_reason(text)
     if reason is not None and reason.ends_accepted:
         return None
+    if text == AUTH:
+        return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
     no_room = no_room_refusal(text, processed=True)
     if no_room is not None:
         return no_room

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 
 from penstock.api import (
     ActiveExtension,
+    AuthRefused,
     Extension,
     Model,
     PluginError,
@@ -32,6 +33,7 @@ from penstock.protocols.rsio._encoding import COMPACT, Encoding
 from penstock.protocols.rsio._requests import ActiveRequests
 from penstock.protocols.rsio._switch import EncodingSwitch, make_encoding, refuse_switch
 from penstock.session import (
+    AUTH,
     FALSE_START,
     VERSION,
     ConnectionState,
@@ -42,6 +44,7 @@ from penstock.session import (
     Fault,
     ReceivingState,
     ReceivingStream,
+    explain_connection_end,
     explain_stream_end,
     no_room_refusal,
 )
@@ -73,6 +76,7 @@ class RsioDialect:
     takes_extensions: ClassVar[bool] = True
     default_extensions: ClassVar[frozenset[int]] = frozenset()  # all are taken
     takes_encodings: ClassVar[bool] = True
+    examines_peers: ClassVar[bool] = True
     alpn: ClassVar[str] = "rsio/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
@@ -439,6 +443,9 @@ class RsioDialect:
 
     def _refusal(self, reason: str) -> Rejected | None:
         """Return the error of streams whose subscribes met a server that did not let this client in, and said so in place of its hello."""
+        if reason == AUTH:
+            text = f"the server did not let this client in: {explain_connection_end(reason)}"
+            return AuthRefused(text, processed=not self._extensions.is_silent)
         # GREETING means: in the place of the server's hello. After the hello the same text promises nothing.
         if self._channel.state is not ConnectionState.GREETING:
             return None

@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Unpack
 
-from penstock.api import Extension, Limits, UsageError
+import attrs
+
+from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock.runtime.client._open_connection import OpenConnection
@@ -15,10 +17,14 @@ from penstock.runtime.connection import (
     DEFAULT_DIALECT,
     ConnectionSettings,
     MemoryBudget,
+    NegotiableExtensions,
     NoOptions,
     Peer,
+    auth_extension,
+    check_examines,
     check_transport,
     dialect_at,
+    dialect_factory,
     encoding_asked,
     extensions_for,
     refuse_unknown,
@@ -35,6 +41,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     *,
     service: Service | None = None,
     setup: bytes = b"",
+    credentials: Credentials | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -50,7 +57,8 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``;
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
     `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it, `Rejected` is raised from the requests
-    and at the end of the block. `service` is what the peer may subscribe to; either side publishes.
+    and at the end of the block. `credentials` are shown to the server before anything is asked: ``Credentials.bearer(token)``. If it does
+    not accept them, or examines none, the requests raise `AuthRefused`. `service` is what the peer may subscribe to; either side publishes.
     `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and with ``()`` none (strict version 0);
     ReactiveSocket has none by default.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
@@ -79,6 +87,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     if service is not None:
         service.check(registry)
     asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
+    negotiable = extensions_for(registry, extensions, on_violation, encodings=asked)
     # Two classes: without a policy no object is kept that only a second connection would need.
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
@@ -86,10 +95,28 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         _settings(service, registry, limits, on_violation),
         # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
         setup=bytes(setup),
-        extensions=extensions_for(registry, extensions, on_violation, encodings=asked),
+        extensions=with_credentials(negotiable, parsed, credentials, registry, limits, setup),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
     )
+
+
+def with_credentials(  # what must be known to refuse a mistake at the call
+    extensions: NegotiableExtensions, url: Url, credentials: object, registry: Registry, limits: Limits, setup: bytes
+) -> NegotiableExtensions:
+    """Add the extension that shows `credentials`. Raises UsageError if they could not arrive. No text repeats them."""
+    if credentials is None:
+        return extensions
+    if not isinstance(credentials, Credentials):
+        raise UsageError(f"credentials= is a {type(credentials).__name__!r}; give Credentials.bearer(…) or Credentials.basic(…)")
+    if setup:
+        raise UsageError("setup= and credentials= were both given, and there is one place for them: the SETUP of ReactiveSocket")
+    name = url.dialect or DEFAULT_DIALECT
+    check_examines(dialect_factory(registry, name), name)
+    size = len(credentials.scheme.encode()) + len(credentials.data)
+    if size > limits.preauth_bytes - LARGEST_HEADER:
+        raise UsageError(f"credentials of {size:,} bytes; a peer with the same limits takes no more than Limits.preauth_bytes")
+    return attrs.evolve(extensions, added=(auth_extension(registry, credentials=credentials),))
 
 
 def _settings(service: Service | None, registry: Registry, limits: Limits, on_violation: Report) -> ConnectionSettings:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TypedDict
 
-from penstock.api import Extension, Limits
+from penstock.api import Credentials, Extension, Limits
 from penstock.core import Report
 from penstock.plugins import Registry, Serializer, TransportOptions
 from penstock.runtime.client._reconnect import Reconnect
@@ -14,6 +14,7 @@ class ConnectionOptions(TypedDict, total=False):
     """The options that `connect` and `remote` have in common."""
 
     setup: bytes
+    credentials: Credentials | None
     limits: Limits | None
     extensions: Sequence[Extension] | None
     registry: Registry | None

@@ -17,6 +17,7 @@ import trio
 from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
+    Credentials,
     Extension,
     Limits,
     PenstockError,
@@ -33,7 +34,7 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, check_permitted, parse_url, resolve_serializer
-from penstock.runtime.client._connect import check_setup
+from penstock.runtime.client._connect import check_setup, with_credentials
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._reconnect import Attempts, Reconnect, may_reconnect
@@ -81,6 +82,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     reconnect: Reconnect | None = None,
     window_bytes: int | None = None,
     setup: bytes = b"",
+    credentials: Credentials | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -94,7 +96,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
     Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
-    `window_bytes` (`Limits.window_bytes` without it). `setup`, `transports` and
+    `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports` and
     `encoding` are as for `connect`.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
@@ -119,7 +121,14 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         limits=limits,
         setup=bytes(setup),
         # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
-        extensions=extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect)),
+        extensions=with_credentials(
+            extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect)),
+            parsed,
+            credentials,
+            registry,
+            limits,
+            setup,
+        ),
         options=(options or TransportOptions()).within(limits),
     )
     return _RemoteUrl(parsed, name, loader, reconnect, opening, check_window(window_bytes, limits))

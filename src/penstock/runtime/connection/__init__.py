@@ -8,7 +8,7 @@ from penstock.runtime.connection._connection import ConnectionSettings, Connecti
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
-from penstock.runtime.connection._extensions_for import NegotiableExtensions, extensions_for
+from penstock.runtime.connection._extensions_for import NegotiableExtensions, auth_extension, check_examines, extensions_for
 from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._links import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
@@ -42,6 +42,8 @@ __all__ = [
     "RemoteStream",
     "ReplaceLink",
     "SharedMemory",
+    "auth_extension",
+    "check_examines",
     "check_transport",
     "check_window",
     "close",

@@ -20,7 +20,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, PenstockError
+from penstock.api import ConnectionLost, LimitExceeded, Limits
 from penstock.core import Report, report
 from penstock.plugins import Connection, PeerIdentity, PeerStatistics, Registry
 from penstock.runtime.connection._access_log import failure_reason
@@ -113,7 +113,7 @@ class ConnectionTask:
             on_violation=settings.on_violation,
         )
         # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
-        self.serve, self.attach, self.on_fire_and_forget = self._incoming.serve, self._incoming.attach, self._incoming.fire
+        (self.serve, self.on_fire_and_forget), self.attach = self._incoming.calls, self._incoming.attach
         leaving = LazyEvent()
         self._parts = ConnectionParts(
             session=self.session,
@@ -287,7 +287,7 @@ class ConnectionTask:
         if access is not None:
             access.write_stream(stream, self.identity, "refused", reason)
 
-    def on_warning(self, warning: PenstockError) -> None:
+    def on_warning(self, warning: Exception) -> None:
         """Report what the peer may do, but a person should see."""
         report(self._settings.on_violation, warning)
 

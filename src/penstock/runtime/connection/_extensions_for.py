@@ -39,11 +39,28 @@ class NegotiableExtensions:
     encodings: tuple[Factory, ...] = ()
     """The encodings that the hello lists, best first, for dialects that negotiate them as they do extensions."""
 
+    added: tuple[Extension, ...] = ()
+    """The extensions that other options of the program need, for every dialect."""
+
     def of(self, *, takes: bool, least: frozenset[int] = frozenset()) -> tuple[Extension, ...]:
         """Return the extensions for a dialect, by its `DialectFactory.takes_extensions` and its `DialectFactory.default_extensions`."""
         if self.given is not None:
-            return self.given
-        return tuple(extension for extension in self.offered if takes or extension.id in least)
+            return self.given + self.added
+        return tuple(extension for extension in self.offered if takes or extension.id in least) + self.added
+
+
+def auth_extension(registry: Registry, **options: object) -> Extension:
+    """Return the extension that shows or examines credentials. Raises UsageError if it is not installed."""
+    extension = registry.extension("auth").make(**options)
+    if not isinstance(extension, Extension):
+        raise PluginError(f"the extension 'auth' was made as {extension!r}, which is no Extension")
+    return extension
+
+
+def check_examines(kind: object, name: str) -> None:
+    """Raise UsageError for a dialect that calls no extension before it answers a peer: credentials would have no effect there."""
+    if not getattr(kind, "examines_peers", False):
+        raise UsageError(f"the protocol {name!r} does not examine credentials; name another one before a '+' in the URL")
 
 
 def extensions_for(
@@ -63,6 +80,8 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
     """Return every sound extension that plugins offer; report the others."""
     made: list[Extension] = []
     for offer in registry.extensions.values():
+        if offer.on_demand:
+            continue
         try:
             made.append(_made(offer))
         except PluginError as error:

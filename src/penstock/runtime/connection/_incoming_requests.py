@@ -19,6 +19,7 @@ from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, 
 from penstock.core import CLEANUP_SECONDS, Report, Scope, report
 from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.connection._access_log import failure_reason
+from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._requests import SendBatcher
@@ -101,6 +102,16 @@ class IncomingRequests:
         self.peer: PeerIdentity
         """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
         self._principal: Any = None
+        authorize = service.authorize
+        self._authorizer = None if authorize is None else Authorizer(service, authorize, on_violation)
+
+    @property
+    def calls(self) -> tuple[Callable[[SendingStream], None], Callable[[Any], None]]:
+        """The calls for a stream and for a message without an answer. A service without `authorize` pays nothing for it."""
+        authorizer = self._authorizer
+        if authorizer is None:
+            return self.serve, self.fire
+        return partial(self._serve_if_authorized, authorizer), partial(self._fire_if_authorized, authorizer)
 
     def use(self, peer: PeerIdentity) -> None:
         """Note the peer of a new link. The principal stays: it was recognised on the logical connection."""
@@ -144,6 +155,32 @@ class IncomingRequests:
             self._found[stream] = found
         stream.accept(element_size=found.publication.element_size, idle_until_demand=is_idle)
         self._found.pop(stream, None)  # without room the publisher is attached later, and looked up again
+
+    def _serve_if_authorized(self, authorizer: Authorizer, stream: SendingStream) -> None:
+        def then(reason: str) -> None:
+            # The peer may have cancelled, or the connection may have ended, while the function decided.
+            if stream.is_ended:
+                return
+            if reason:
+                stream.refuse(NO_SUCH, reason)
+            else:
+                self.serve(stream)
+
+        authorizer.decide(stream.target, self.peer, self.await_result, then)
+
+    def _fire_if_authorized(self, authorizer: Authorizer, target: Any) -> None:
+        # A place, for as long as the function decides: messages are counted as streams.
+        size = len(target.data)
+        self._places.keep(size)
+
+        def then(reason: str) -> None:
+            self._places.free_kept(size)
+            if not reason:
+                self.fire(target)
+            elif self._events.access is not None:
+                self._events.access.write_dropped(target, self.peer, reason)
+
+        authorizer.decide(target, self.peer, self.await_result, then)
 
     def attach(self, stream: SendingStream) -> None:
         """Attach the publisher of a stream that was accepted."""

@@ -166,6 +166,8 @@ class Reader:
         if self._session.channel.state is ConnectionState.EXAMINING:
             # The setup function checks the client. The deadline for that is the one of the handshake.
             # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
+            # No tick follows this chunk otherwise, and an extension may have set the time of a refusal.
+            self._timer.reschedule()
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self._ahead_scope = trio.CancelScope()
             self._parts.nursery.start_soon(self._run_read_ahead, self._read_ahead, self._ahead_scope, name="penstock read-ahead")

@@ -13,6 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+import attrs
 import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
@@ -25,6 +26,8 @@ from penstock.runtime.connection import (
     NegotiableExtensions,
     NoOptions,
     Peer,
+    auth_extension,
+    check_examines,
     check_transport,
     dialects_agreed,
     dialects_at,
@@ -88,20 +91,26 @@ def serve(
     service.check(registry)
     for url in urls:
         check_transport(registry, parse_url(url))
-        check_guard(service, url)
+        check_guard(service, url, registry)
+    found = extensions_for(registry, extensions, on_violation)
+    if service.authenticate is not None:
+        found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
     budget = MemoryBudget(limits.memory_budget)
     return Server(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
         admission=Admission(limits),
         connections=ServedConnections(budget),
-        extensions=extensions_for(registry, extensions, on_violation),
+        extensions=found,
         options=(options or TransportOptions()).within(limits),
     )
 
 
-def check_guard(service: Service, url: str) -> None:
-    """Raise UsageError if clients could get in without the check of the setup function, through a protocol without setup data."""
+def check_guard(service: Service, url: str, registry: Registry) -> None:
+    """Raise UsageError if clients could get in without being examined, through a protocol that cannot examine them."""
+    if service.authenticate is not None:
+        for kind in dialects_at(registry, parse_url(url)):
+            check_examines(kind, kind.name)
     if service.is_guarded and parse_url(url).dialect is None:
         raise UsageError(
             f"{url!r} speaks every protocol, and a client of RS.io sends nothing that Service(setup=…) could check: it would be accepted. "

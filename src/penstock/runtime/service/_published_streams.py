@@ -125,7 +125,11 @@ class PublishedStreams:
         `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes. If the publisher fails, it gets a
         PublisherFailed with a text that may be sent to a peer; the exception itself goes to `on_violation`.
         Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
+        A service with `authorize` is not served in this way: Forbidden is raised.
         """
+        # It may be async, and this call cannot wait. To let the peer in would pass the function by.
+        if self._service.authorize is not None:
+            raise Forbidden("the service has authorize=, which this protocol does not ask")
         # The look-up before the place: a name that does not exist must not cost one.
         found = self.find(target, peer)
         if not self._places.take():

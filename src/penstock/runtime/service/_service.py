@@ -72,11 +72,27 @@ class Service:
                 yield tick
     """
 
-    def __init__(self, *, setup: Callable[..., Any] | None = None, may_open: MayOpen | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        setup: Callable[..., Any] | None = None,
+        authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = None,
+        authorize: Callable[[Any, Any], Any] | None = None,
+        may_open: MayOpen | None = None,
+    ) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
         It is called with the data and, in a parameter annotated `penstock.plugins.PeerIdentity`, the identity of the client; it may be
-        async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False.
+        async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False. What else it returns,
+        but for True and None, is the principal of the client.
+
+        `authenticate` examines the credentials of each client, over every protocol, before anything is answered. It is called with the
+        scheme (``bearer``, ``basic``, ``mtls``, ``unix``, or ``""`` for a client without credentials), the credentials as bytes, and the
+        identity of the client; it may be async. What it returns is the principal of the client, `PeerIdentity.principal`. None and False
+        refuse, and so does an exception. All refusals are the same for the client.
+
+        `authorize` decides what a principal may open. It is called with the principal and the name, and may be async. If it does not
+        return True, or raises, the peer gets the answer to a name that does not exist.
 
         `may_open` decides what a peer may open. It is called with the name that the peer asks for and the identity of the peer, before any
         publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
@@ -84,6 +100,15 @@ class Service:
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
+        if setup is not None and authenticate is not None:
+            raise UsageError("setup= and authenticate= both examine the SETUP of a ReactiveSocket client; give one of them")
+        for function, what in ((authenticate, "authenticate"), (authorize, "authorize")):
+            if function is not None:
+                check_function(function, what)
+        self.authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = authenticate
+        """Examines the credentials of clients; None if every client is let in."""
+        self.authorize: Callable[[Any, Any], Any] | None = authorize
+        """Decides what a principal may open; None for everything."""
         if may_open is not None and inspect.iscoroutinefunction(called_function(check_function(may_open, "may_open"))):
             raise UsageError(f"may_open={may_open!r}: give a plain function of a name and a PeerIdentity that returns True or False")
         self.may_open: MayOpen | None = may_open

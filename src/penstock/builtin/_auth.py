@@ -1,0 +1,153 @@
+"""The auth extension (id 2): a client shows credentials, and the server's function decides before anything is answered.
+
+Message ``42`` has the credentials and message ``43`` is the verdict, one byte ``01``. A refusal is the goodbye `auth` and no verdict. On
+ReactiveSocket the data of the SETUP has the same bytes as the body of ``42``, and silence is the verdict.
+
+* All refusals are the same: the same reason, and the same time after the credentials arrived. So a client does not learn what was wrong.
+* A client that has credentials sends nothing else before the verdict. It sends them to no server that does not examine them.
+* A client without credentials is examined too: by its certificate (`mtls`), by its user (`unix`), or with the scheme ``""``.
+"""
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any, Final
+
+from penstock.api import (
+    ActiveExtension,
+    AuthRefused,
+    ConnectionLost,
+    Credentials,
+    ExtensionLink,
+    NotAvailable,
+    PublicError,
+    Rejected,
+    Role,
+)
+from penstock.builtin._auth_messages import ACCEPTED, CREDENTIALS, VERDICT, decode_credentials, encode_credentials
+from penstock.plugins import PeerIdentity
+
+REFUSAL_DELAY: Final = 0.25
+"""Seconds from the arrival of credentials to their refusal. A look-up that fails early must not be told from one that fails late."""
+
+Authenticate = Callable[[str, bytes, PeerIdentity], Any]
+"""Returns the principal, or None or False to refuse; sync or async."""
+
+
+class Auth:
+    """Shows `credentials`, or lets `authenticate` examine those of the peer."""
+
+    id: int = 2
+    name: str = "auth"
+    codes: frozenset[int] = frozenset({CREDENTIALS, VERDICT})
+
+    def __init__(self, *, credentials: Credentials | None = None, authenticate: Authenticate | None = None) -> None:
+        self._credentials = credentials
+        self._authenticate = authenticate
+        self.no_false_start: bool = credentials is not None
+
+    def introduction(self) -> bytes:
+        """Return the credentials as the data of a SETUP."""
+        return b"" if self._credentials is None else encode_credentials(self._credentials)
+
+    def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
+        """Start on a connection: the client sends its credentials, the server waits for them."""
+        link.hold_peer()
+        if link.role is Role.CLIENT:
+            link.send(CREDENTIALS, self.introduction())
+            return _ActiveAuth(link, None)
+        return _ActiveAuth(link, self._authenticate)
+
+    def meet(self, link: ExtensionLink, introduction: bytes | None, now: float, /) -> ActiveExtension:
+        """Examine a client that sends no message of this extension, or leave a server that does not examine credentials."""
+        active = _ActiveAuth(link, self._authenticate)
+        if link.role is Role.CLIENT:
+            text = "this side has credentials, and the server does not examine any; they were not sent"
+            link.break_off("auth", error=AuthRefused(text, processed=False))
+            return active
+        link.hold_peer()
+        found = decode_credentials(introduction) if introduction else (_scheme_of(link.peer).encode(), b"")
+        if found is None:
+            active.refuse(now)
+        else:
+            active.examine(*found, now)
+        return active
+
+
+class _ActiveAuth:
+    """Authentication on one connection."""
+
+    def __init__(self, link: ExtensionLink, authenticate: Authenticate | None) -> None:
+        self._link = link
+        self._authenticate = authenticate
+        # A client waits for the verdict, and a server for credentials: for one message, and for it once.
+        self._due: int | None = VERDICT if link.role is Role.CLIENT else CREDENTIALS
+        self._answers = False  # credentials came in a message, which gets a verdict
+
+    def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
+        """Take the credentials, or the verdict."""
+        due, self._due = self._due, None
+        if type != due or (type == VERDICT and body != ACCEPTED):
+            self._link.break_off("protocol:auth")
+        elif type == VERDICT:
+            self._link.admit()
+        else:
+            self._take_credentials(body, now)
+
+    def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
+        """Refuse credentials for their length, before they are there."""
+        most = self._link.limits.preauth_bytes
+        if length > most:
+            self._link.break_off(f"limit:auth {length} > {most}")
+
+    def heard(self, now: float, /) -> None:
+        """Do nothing: the handshake has its deadline."""
+
+    def tick(self, now: float, /) -> float | None:
+        """Do nothing, and ask for no further call."""
+        return None
+
+    def examine(self, scheme: bytes, data: bytes, now: float) -> None:
+        """Let the program's function examine credentials that came at the time `now`."""
+        if self._authenticate is None:
+            self.refuse(now)
+            return
+        try:
+            verdict = self._authenticate(scheme.decode(), data, self._link.peer)
+        except Exception as error:  # boundary: the program's function. UnicodeDecodeError is one of its refusals
+            self._apply(None, error, now)
+            return
+        if isawaitable(verdict):
+            self._link.await_result(verdict, lambda result, error: self._apply(result, error, now))
+        else:
+            self._apply(verdict, None, now)
+
+    def refuse(self, now: float) -> None:
+        """Refuse the peer, `REFUSAL_DELAY` after `now`."""
+        error = ConnectionLost("this side refused the peer's credentials")
+        self._link.break_off("auth", at=now + REFUSAL_DELAY, error=error)
+
+    def _take_credentials(self, body: bytes, now: float) -> None:
+        self.check_length(CREDENTIALS, len(body))
+        found = decode_credentials(body)
+        if found is None:
+            self._link.break_off("protocol:auth")
+        else:
+            self._answers = True
+            self.examine(*found, now)
+
+    def _apply(self, principal: Any, error: Exception | None, now: float) -> None:
+        if error is not None or principal is None or principal is False:
+            if error is not None and not isinstance(error, NotAvailable | PublicError | Rejected | UnicodeDecodeError):
+                self._link.report(error)
+            self.refuse(now)
+            return
+        if self._answers:
+            self._link.send(VERDICT, ACCEPTED)
+        self._link.admit(principal)
+
+
+def _scheme_of(peer: PeerIdentity) -> str:
+    """Return the scheme of a peer that shows no credentials."""
+    if peer.certificate is not None:
+        return "mtls"
+    return "" if peer.credentials is None else "unix"

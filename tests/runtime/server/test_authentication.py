@@ -1,0 +1,184 @@
+"""`Service(authenticate=…, authorize=…)` and `credentials=`, over both protocols and real connections."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+
+import penstock
+from penstock import Credentials
+from penstock.api import AuthRefused, PublisherFailed, Rejected, UsageError
+from penstock.plugins import PeerIdentity
+
+PROTOCOLS = ["", "reactivesocket+"]
+TOKENS = {b"swordfish": "alice", b"tuna": "bob"}
+
+
+def known(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+    return TOKENS.get(data) if scheme == "bearer" else None
+
+
+async def known_later(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+    await trio.sleep(0.01)
+    return known(scheme, data, peer)
+
+
+def service_with(authenticate: Any, authorize: Any = None) -> penstock.Service:
+    service = penstock.Service(authenticate=authenticate, authorize=authorize)
+
+    @service.publisher("me", serializer="text")
+    async def me(peer: PeerIdentity) -> AsyncIterator[str]:
+        yield str(peer.principal)
+
+    @service.request("whoami")
+    async def whoami(peer: PeerIdentity) -> str:
+        return str(peer.principal)
+
+    return service
+
+
+async def read(url: str, name: str = "me", **options: Any) -> list[str]:
+    async with penstock.subscribe(f"{url}#{name}", serializer="text", **options) as stream:
+        return [element async for element in stream]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("authenticate", [known, known_later])
+async def test_a_publisher_and_a_handler_see_the_principal(autojump_clock: object, protocol: str, authenticate: Any) -> None:
+    """By a plain and by an async function."""
+    async with penstock.serve(service_with(authenticate), "memory://a") as server:
+        url = protocol + server.addresses[0]
+        assert await read(url, credentials=Credentials.bearer("swordfish")) == ["alice"]
+        async with penstock.connect(url, credentials=Credentials.bearer("tuna")) as peer:
+            assert await peer.request("whoami", type=str) == "bob"
+            assert [each.identity.principal for each in server.peers] == ["bob"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("authenticate", [known, known_later])
+@pytest.mark.parametrize("credentials", [None, Credentials.bearer("guess"), Credentials.basic("alice", "swordfish")])
+async def test_wrong_and_missing_credentials_are_refused_after_250_ms(
+    autojump_clock: object, protocol: str, authenticate: Any, credentials: Credentials | None
+) -> None:
+    """On trio's clock, for both kinds of function."""
+    async with penstock.serve(service_with(authenticate), "memory://a") as server:
+        began = trio.current_time()
+        with pytest.raises(AuthRefused):
+            await read(protocol + server.addresses[0], credentials=credentials)
+        assert trio.current_time() - began == pytest.approx(0.25, abs=0.06)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_authorize_decides_by_the_principal_and_hides_names(autojump_clock: object, protocol: str) -> None:
+    """Sync and async; a function that raises refuses; the answer is that to an unknown name."""
+    asked: list[tuple[Any, Any]] = []
+
+    def plain(principal: Any, name: Any) -> bool:
+        asked.append((principal, name))
+        return bool(principal == "alice")
+
+    async def later(principal: Any, name: Any) -> bool:
+        await trio.sleep(0.01)
+        return plain(principal, name)
+
+    def broken(principal: Any, name: Any) -> bool:
+        raise ValueError("a secret")
+
+    for authorize in (plain, later, broken):
+        told: list[Exception] = []
+        async with penstock.serve(service_with(known, authorize), "memory://a", on_violation=told.append) as server:
+            url = protocol + server.addresses[0]
+            for token, may in (("swordfish", authorize is not broken), ("tuna", False)):
+                if may:
+                    assert await read(url, credentials=Credentials.bearer(token)) == ["alice"]
+                    continue
+                texts = []
+                for name in ("me", "no-such-name"):
+                    with pytest.raises((Rejected, PublisherFailed)) as refused:
+                        await read(url, name, credentials=Credentials.bearer(token))
+                    texts.append(str(refused.value))
+                assert texts[0] == texts[1]
+                assert "no such publisher" in texts[0]
+        assert [str(each) for each in told] == ["a secret"] * (4 if authorize is broken else 0)
+    assert ("alice", "me") in asked
+
+
+async def test_messages_without_an_answer_are_authorized_too(autojump_clock: object) -> None:
+    """One that is refused is dropped."""
+    heard: list[bytes] = []
+    service = penstock.Service(authenticate=known, authorize=lambda principal, _: principal == "alice")
+
+    @service.fire_and_forget
+    async def note(data: bytes) -> None:
+        heard.append(data)
+
+    async with penstock.serve(service, "memory://a") as server:
+        for token in ("swordfish", "tuna"):
+            async with penstock.connect("reactivesocket+" + server.addresses[0], credentials=Credentials.bearer(token)) as peer:
+                await peer.fire_and_forget(token)
+                await trio.sleep(1)
+    assert heard == [b"swordfish"]
+
+
+async def test_a_client_that_leaves_cancels_the_examination(autojump_clock: object) -> None:
+    """The function does not run on."""
+    ended = []
+
+    async def slow(scheme: str, data: bytes, peer: PeerIdentity) -> str:
+        try:
+            await trio.sleep(5)
+        finally:
+            ended.append(trio.current_time())
+        return "alice"
+
+    async with penstock.serve(service_with(slow), "memory://a") as server:
+        began = trio.current_time()
+        async with penstock.connect(server.addresses[0], credentials=Credentials.bearer("swordfish")):
+            await trio.sleep(1)
+        await trio.sleep(1)
+        assert len(ended) == 1
+        assert ended[0] - began < 2
+
+
+async def test_a_reconnecting_client_shows_its_credentials_each_time(autojump_clock: object) -> None:
+    """The second connection has the principal, too."""
+    async with penstock.serve(service_with(known), "memory://a") as server:
+        options: Any = {"credentials": Credentials.bearer("swordfish"), "reconnect": penstock.Reconnect()}
+        async with penstock.connect(server.addresses[0], **options) as peer:
+            assert await peer.request("whoami", type=str) == "alice"
+            await server.peers[0].wait_accepted()
+        assert await read(server.addresses[0], credentials=Credentials.bearer("tuna")) == ["bob"]
+
+
+@pytest.mark.parametrize("extra", [{"credentials": "swordfish"}, {"credentials": Credentials.bearer("x" * 70000)}])
+def test_credentials_that_cannot_arrive_are_refused_at_the_call(extra: Any) -> None:
+    """No error repeats them."""
+    with pytest.raises(UsageError) as wrong:
+        penstock.connect("memory://a", **extra)
+    assert "swordfish" not in str(wrong.value)
+    assert "xxx" not in str(wrong.value)
+
+
+def test_setup_and_credentials_exclude_each_other() -> None:
+    """On both sides."""
+    with pytest.raises(UsageError, match="one place"):
+        penstock.connect("reactivesocket+memory://a", setup=b"x", credentials=Credentials.bearer("y"))
+    with pytest.raises(UsageError, match="give one of them"):
+        penstock.Service(setup=lambda data: None, authenticate=known)
+
+
+async def test_what_the_setup_function_returns_is_the_principal() -> None:
+    """True and None say nothing about the client."""
+    for returned, principal in (({"user": "alice"}, {"user": "alice"}), (True, None), (None, None)):
+        service = penstock.Service(setup=lambda data, returned=returned: returned)
+
+        @service.publisher("me", serializer="json")
+        async def me(peer: PeerIdentity) -> AsyncIterator[Any]:
+            yield [peer.principal]
+
+        async with (
+            penstock.serve(service, "reactivesocket+memory://a") as server,
+            penstock.subscribe(f"{server.addresses[0]}#me", serializer="json", setup=b"x") as stream,
+        ):
+            assert [element async for element in stream] == [[principal]]
