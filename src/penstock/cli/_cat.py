@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from penstock.api import UsageError
+from penstock.cli._credentials import credentials_arguments, credentials_of
 from penstock.cli._format import SERIALIZERS, TerminalFormat, formatted
 from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
@@ -38,6 +39,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    credentials_arguments(command)
     transports_argument(command)
     tls_arguments(command, listens=False)
 
@@ -54,6 +56,7 @@ async def run(options: argparse.Namespace) -> int:
         demand=options.demand,
         serializer=options.serializer or SERIALIZERS[options.format],
         setup=os.fsencode(options.setup),
+        credentials=credentials_of(options),
         options=transport_options(options),
         transports=permitted_transports(options),
     )
