@@ -143,9 +143,11 @@ async def extensions_refused(context: CheckContext) -> str:
 
 @HELLO.row("extensions-negotiated", 31, NEGOTIATED, level=Level.MUST, needs=["publisher", "three"])
 async def extensions_negotiated(context: CheckContext) -> str:
-    """A client lists the ids 0 to 63 and acknowledges none of them: all messages keep their meaning of version 0."""
+    """A client lists the ids 0 to 63 without those of encodings, and acknowledges none of them: all messages keep their meaning of version 0."""
     peer = await context.connect_rsio(hello=False)
-    await peer.send(io.hello(*range(64)) + io.subscribe(context.target.publisher, 1, 3) + io.subscribe(context.target.three, 2, 9))
+    # A server may change to an encoding that the client lists, and no acknowledgement is due: this client reads the compact one only.
+    ids = (each for each in range(64) if each not in (16, 17))
+    await peer.send(io.hello(*ids) + io.subscribe(context.target.publisher, 1, 3) + io.subscribe(context.target.three, 2, 9))
     await peer.wait_end(2, io.ON_COMPLETE)
     await peer.expect_exactly(1, 3)
     verify(len(peer.elements(2)) == 3, f"three elements were expected on stream 2; {peer.describe_received()}")
