@@ -143,7 +143,7 @@ async def extensions_refused(context: CheckContext) -> str:
 
 @HELLO.row("extensions-negotiated", 31, NEGOTIATED, level=Level.MUST, needs=["publisher", "three"])
 async def extensions_negotiated(context: CheckContext) -> str:
-    """A client lists the ids 0 to 63 without those of encodings, and acknowledges none of them: all messages keep their meaning of version 0."""
+    """A client lists the ids 0 to 63 without those of encodings, and acknowledges none: all messages keep their meaning of version 0."""
     peer = await context.connect_rsio(hello=False)
     # A server may change to an encoding that the client lists, and no acknowledgement is due: this client reads the compact one only.
     ids = (each for each in range(64) if each not in (16, 17))
