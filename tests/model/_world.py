@@ -5,7 +5,7 @@ does no I/O and reads no clock, so a sequence of steps has one result.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 from penstock.api import ConnectionLost, PenstockError, Request, Role
@@ -63,6 +63,15 @@ class Side:
 
     def wake(self) -> None:
         self.has_to_send = True
+
+    def identify(self) -> str:
+        return "the peer"
+
+    def recognise(self, principal: Any, /) -> None:
+        raise Broken("a principal was recognised, and no extension does that")
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /) -> None:
+        raise Broken("something is awaited, and no extension does that")
 
     def on_open(self) -> None:
         """Do nothing: the state of the session says it."""
