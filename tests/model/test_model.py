@@ -4,7 +4,7 @@ import pytest
 
 from tests.model._faults import FAULTS
 from tests.model._fingerprint import fingerprint
-from tests.model._scenarios import SCENARIOS
+from tests.model._scenarios import DEEP, SCENARIOS
 from tests.model._walk import FaultFound, replay, walk
 from tests.model._world import DIALECTS, World
 
@@ -46,6 +46,6 @@ def test_two_runs_of_the_same_steps_have_one_fingerprint() -> None:
 
 def test_the_order_of_two_steps_without_a_difference_leads_to_one_state() -> None:
     """The steps of both sides are independent until bytes are delivered."""
-    scenario = SCENARIOS["both directions"]
+    scenario = DEEP["both directions, with a goodbye"]
     orders = ((("subscribe", 0), ("subscribe", 1)), (("subscribe", 1), ("subscribe", 0)))
     assert len({fingerprint(replay(scenario, "rsio", order)) for order in orders}) == 1
