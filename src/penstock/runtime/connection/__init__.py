@@ -4,7 +4,7 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 """
 
 from penstock.runtime.connection._access_log import limited_access_log
-from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
+from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
@@ -60,6 +60,7 @@ __all__ = [
     "protocols_of",
     "refuse_unknown",
     "settings_for",
+    "statistics_of",
     "sum_of_directions",
     "unserved_at",
 ]

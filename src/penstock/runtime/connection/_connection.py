@@ -102,7 +102,8 @@ class ConnectionTask:
         """When both sides had said hello, if they have."""
         self._settings = settings
         self._events = events
-        self._statistics = ConnectionStatistics(self.session)
+        self.counts: ConnectionStatistics = ConnectionStatistics(self.session, events.transport)
+        """For `statistics_of`."""
         self._incoming = IncomingRequests(
             settings.service,
             settings.registry,
@@ -145,16 +146,6 @@ class ConnectionTask:
     def is_open(self) -> LazyEvent:
         """Set when both sides have said hello, or never will."""
         return self._parts.is_open
-
-    def statistics(self) -> PeerStatistics:
-        """Return the record of now."""
-        return self._statistics.take(
-            trio.current_time(),
-            peer=self.connection.peer,
-            transport=self._events.transport,
-            opened_at=self.opened_at,
-            buffered=self.held(),
-        )
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute.
@@ -356,6 +347,12 @@ class ConnectionTask:
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings
         await close(connection, in_good_order=in_good_order, seconds=settings.limits.goodbye_timeout, on_violation=settings.on_violation)
+
+
+def statistics_of(connection: ConnectionTask) -> PeerStatistics:
+    """Return what a connection has done and what it holds now."""
+    now, peer = trio.current_time(), connection.connection.peer
+    return connection.counts.take(now, peer=peer, opened_at=connection.opened_at, buffered=connection.held())
 
 
 async def _no_link() -> bool:

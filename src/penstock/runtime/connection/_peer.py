@@ -18,7 +18,7 @@ from penstock.runtime.connection._asking import (
     target_of,
     why_unsupported,
 )
-from penstock.runtime.connection._connection import ConnectionTask
+from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
 from penstock.runtime.service import load_error, loaded_none
@@ -55,7 +55,7 @@ class Peer:
     def statistics(self) -> PeerStatistics:
         """Return what the connection has done, and what it holds now. It looks at each open stream once; call it in the run of trio."""
         check_in_trio("Peer.statistics()")
-        return self._connection.statistics()
+        return statistics_of(self._connection)
 
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not. Checkpoints."""

@@ -59,19 +59,20 @@ class StallWatch:
 class ConnectionStatistics:
     """The statistics of one connection."""
 
-    __slots__ = ("_receiving", "_sending", "_session")
+    __slots__ = ("_receiving", "_sending", "_session", "_transport")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, transport: str) -> None:
         self._session = session
+        self._transport = transport
         self._sending = StallWatch()
         self._receiving = StallWatch()
 
-    def take(self, now: float, *, peer: PeerIdentity, transport: str, opened_at: float | None, buffered: int) -> PeerStatistics:
+    def take(self, now: float, *, peer: PeerIdentity, opened_at: float | None, buffered: int) -> PeerStatistics:
         """Return the record of now. `buffered` is what the connection holds."""
         session = self._session
         return PeerStatistics(
             protocol=session.channel.dialect.name,
-            transport=transport,
+            transport=self._transport,
             is_open=opened_at is not None and not session.state.is_closing,
             age=None if opened_at is None else now - opened_at,
             sending=self._take_sending(now, peer),

@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from penstock.plugins import DirectionStatistics, ServerStatistics
-from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, sum_of_directions
+from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, statistics_of, sum_of_directions
 
 
 class ServedConnections:
@@ -32,7 +32,7 @@ class ServedConnections:
     def remove(self, connection: ConnectionTask) -> None:
         """Keep what a connection has done that has ended."""
         self.running.pop(connection, None)
-        done = connection.statistics()
+        done = statistics_of(connection)
         self._accepted += connection.opened_at is not None
         self._sending = _done(self._sending, done.sending)
         self._receiving = _done(self._receiving, done.receiving)
@@ -48,7 +48,7 @@ class ServedConnections:
     def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
         """Return the record of now."""
         # Also the connections without a hello, and those that are closing: their bytes count, and their streams may still run.
-        each = [connection.statistics() for connection in self.running]
+        each = [statistics_of(connection) for connection in self.running]
         return ServerStatistics(
             age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
             connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in each if one.is_open))),
