@@ -35,7 +35,7 @@ async def main() -> None:
             print(f"no demand: {stalled.publisher} for {stalled.seconds:.0f} s")
 
         mine = stream.statistics()
-        print(f"received: {mine.received} elements, {mine.bytes} bytes, {mine.outstanding} outstanding")
+        print(f"received: {mine.received} elements, {mine.received_bytes} bytes, {mine.outstanding} outstanding")
 
 
 if __name__ == "__main__":

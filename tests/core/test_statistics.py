@@ -5,7 +5,7 @@ import pytest
 
 from penstock.core import StreamState, StreamStatistics
 
-FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", "starved", "bytes", "age", "since_taken"]
+FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", "starved", "received_bytes", "age", "since_taken"]
 
 
 def _record(**changes: object) -> StreamStatistics:
@@ -36,7 +36,7 @@ def test_a_record_does_not_change() -> None:
 def test_two_records_of_different_times_are_equal() -> None:
     """The two ages are not compared: a program that looks for movement compares one record with the next."""
     assert _record(age=1.0, since_taken=None) == _record(age=2.0, since_taken=1.0)
-    assert _record(bytes=5) != _record(bytes=6)
+    assert _record(received_bytes=5) != _record(received_bytes=6)
 
 
 def test_there_are_four_states() -> None:

@@ -792,7 +792,7 @@ async def test_statistics_tell_the_age_and_the_time_since_elements_were_taken(cl
         assert await anext(stream.batches()) == [1, 2]
     clock.now += 3
     assert (stream.statistics().age, stream.statistics().since_taken) == (5, pytest.approx(3))
-    assert stream.statistics().bytes is None
+    assert stream.statistics().received_bytes is None
 
 
 def test_streams_that_begin_together_share_their_time(clock) -> None:
@@ -814,8 +814,8 @@ def test_statistics_have_the_bytes_of_a_stream_that_counts_them() -> None:
     window = stream.count_bytes(1000, 100)
     assert window is not None
     window.received += 250
-    assert stream.statistics().bytes == 250
-    assert Stream(demand=0).statistics().bytes is None
+    assert stream.statistics().received_bytes == 250
+    assert Stream(demand=0).statistics().received_bytes is None
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])

@@ -35,7 +35,7 @@ class StreamStatistics:
     """Elements that were requested and have not yet arrived."""
     starved: bool
     """The program gives the demand (``demand=0``), nothing is buffered and nothing is outstanding: only a `request()` can bring more."""
-    bytes: int | None = None
+    received_bytes: int | None = None
     """Bytes of the elements that have arrived over a network, estimated if they come in large numbers. None in one process, and on a
     stream whose program gives the demand: their bytes bound nothing there, so they are not counted."""
     # Not compared, like the next one: two records of a stream on which nothing has happened are equal.

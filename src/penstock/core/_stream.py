@@ -304,7 +304,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             buffered=buffered,
             outstanding=outstanding,
             starved=is_open and not self._demand and not buffered and not outstanding,
-            bytes=None if self._window is None else self._window.received,
+            received_bytes=None if self._window is None else self._window.received,
             age=now - self._began_at,
             since_taken=now - self._turn_ends + TURN_SECONDS if self._turn_ends else None,
         )
