@@ -113,6 +113,7 @@ const PING_BYTES = 125;
 const PING_TOO_SOON = 4250; // milliseconds; 5 s less 15 %
 const PING_STRIKES = 3;
 const LATE_TIMER = 5000; // milliseconds; a timer that fires later than this shows that the page was frozen
+const CLOSE_AFTER_ERROR = 100; // milliseconds
 const REQUEST_PART = 16 * 1024; // bytes of data in one message of a request, so that a large one delays no other stream
 
 /** Demand without bound, 2^63-1, as `request(Infinity)`. */
@@ -908,6 +909,8 @@ class Link {
     socket.addEventListener("message", (event) => this.#onMessage(event));
     socket.addEventListener("error", (event) => {
       this.#fault = event.message ?? "";
+      // The WebSocket of Node 20 reports a failed connection with "error" alone, without the "close" that should follow at once.
+      this.#timers.set("error", CLOSE_AFTER_ERROR, () => this.#onClose({}));
     });
     socket.addEventListener("close", (event) => this.#onClose(event));
     this.#timers.set("handshake", this.limits.handshake, () => {

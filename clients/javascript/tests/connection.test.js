@@ -82,6 +82,14 @@ test("a server that cannot be reached is named, with what to check", async () =>
   await assert.rejects(promise, (error) => error instanceof ConnectionLost && expected.test(error.message));
 });
 
+test("an error without a close, as Node 20 reports it, is the end of the attempt", async () => {
+  const { promise, socket, world } = connecting();
+  socket.dispatchEvent(Object.assign(new Event("error"), { message: "connection refused" }));
+  await world.clock.advance(100);
+  await assert.rejects(promise, (error) => error instanceof ConnectionLost && /connection refused/.test(error.message));
+  assert.equal(world.clock.pending, 0);
+});
+
 for (const [what, url, options] of [
   ["no URL", "localhost", {}],
   ["another scheme", "tcp://localhost:1/", {}],
