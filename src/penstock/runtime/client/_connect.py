@@ -57,44 +57,40 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``, ``pipe:``, ``memory://name``;
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
     `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it, `Rejected` is raised from the requests
-    and at the end of the block. `credentials` are shown to the server before anything is asked: ``Credentials.bearer(token)``. If it does
-    not accept them, or examines none, the requests raise `AuthRefused`. `service` is what the peer may subscribe to; either side publishes.
+    and at the end of the block. `credentials` go to the server before any request; if it refuses them, requests raise `AuthRefused`.
+    `service` is what the peer may subscribe to; either side publishes.
     `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and with ``()`` none (strict version 0);
     ReactiveSocket has none by default.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
     `encoding` names an encoding that a plugin brings (``"msgpack"``): the messages of RS.io are in it if the server has it. Elements stay.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
-    with ConnectionLost, because the peer may have acted on them. New ones wait for the next connection.
+    with ConnectionLost, because the peer may have acted on them. New ones wait.
     Raises UsageError for a malformed URL and for an unknown option, ConnectionLost if no server answers there, and PluginError if a
     transport, a dialect or an extension raises. Entering and leaving checkpoint.
     """
     refuse_unknown("connect()", unknown, ConnectOptions.__annotations__)
-    # All of these checks are made at the call, and not when the block is entered: the traceback shows the line of the mistake.
+    # All checks are made at the call, and not when the block is entered: the traceback shows the line of the mistake.
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     if parsed.publisher is not None:
-        raise UsageError(
-            f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for the whole connection: use subscribe(), or leave it out"
-        )
+        wrong = f"{url!r} names a publisher ({parsed.publisher!r})"
+        raise UsageError(f"{wrong}; connect() is for the whole connection: use subscribe(), or leave it out")
     if service is not None and not isinstance(service, Service):
         raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
-    # A publisher without its serializer would otherwise fail at the first subscribe of the peer.
     if service is not None:
-        service.check(registry)
+        service.check(registry)  # if not, a publisher without its serializer would fail at the first subscribe of the peer
     asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
     negotiable = extensions_for(registry, extensions, on_violation, encodings=asked)
-    # Two classes: without a policy no object is kept that only a second connection would need.
     opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
     return opening(
         parsed,
         _settings(service, registry, limits, on_violation),
-        # A copy: with `reconnect` it is sent again later, and the program may change its bytearray meanwhile.
-        setup=bytes(setup),
+        setup=bytes(setup),  # a copy: with `reconnect` it is sent again, and the program may change its bytearray meanwhile
         extensions=with_credentials(negotiable, parsed, credentials, registry, limits, setup),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
