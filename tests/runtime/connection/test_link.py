@@ -239,7 +239,11 @@ async def test_the_transport_is_told_of_the_hellos_and_of_the_goodbye(monkeypatc
 async def test_a_second_transport_connection_is_told_of_the_hellos_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """They were said on the first one."""
     calls: list[Connection] = []
-    monkeypatch.setattr(Connection, "on_open", calls.append)
+
+    def note(connection: Connection) -> None:
+        calls.append(connection)
+
+    monkeypatch.setattr(Connection, "on_open", note)
     async with harness(counting_service()) as made:
         await made.cut()
         assert len(set(map(id, calls))) == 4
