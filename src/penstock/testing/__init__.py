@@ -5,15 +5,12 @@
 * `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
-* `FrameList` and `MessageList` keep what a wire decoder reports, as records.
-"""
-
-from penstock.testing._encoding_check import check_encoding
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.
 * `FrameList` and `MessageList` keep what a wire decoder reports, as records.
 """
 
 from penstock.testing._check_log import LogContractBroken, OpenLog, check_log
+from penstock.testing._encoding_check import check_encoding
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._frame_list import FrameList
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
