@@ -113,7 +113,7 @@ def serving() -> Callable[..., object]:
     @asynccontextmanager
     async def serve(url: str = "ws://127.0.0.1:0", **options: object) -> AsyncIterator[penstock.Server]:
         given = {"limits": LIMITS, "on_violation": lambda _: None} | options
-        async with penstock.serve(service, url, **given) as server:  # type: ignore[arg-type]
+        async with penstock.serve(service, url, **given) as server:
             yield server
 
     return serve

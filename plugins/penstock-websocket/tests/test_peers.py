@@ -40,12 +40,12 @@ def _checked(data: bytes, hello: bytes) -> None:
 
 
 def _ask_websockets(url: str, first: bytes) -> tuple[bytes, str | None]:
-    with websockets.sync.client.connect(url, subprotocols=["rsio.v0"], compression="deflate", proxy=None) as socket:  # type: ignore[list-item]
+    with websockets.sync.client.connect(url, subprotocols=["rsio.v0"], compression="deflate", proxy=None) as socket:
         assert socket.protocol.extensions == []
         socket.send(first)
         data = b""
         while not data.endswith(b"\x25\x00"):
-            data += bytes(socket.recv(timeout=10))  # type: ignore[arg-type]
+            data += bytes(socket.recv(timeout=10))
         return data, socket.subprotocol
 
 
@@ -104,7 +104,7 @@ async def test_websockets_as_a_server(nursery: trio.Nursery) -> None:
         seen.append(socket.protocol.close_code)
         is_over.set()
 
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0, subprotocols=["rsio.v0"], max_size=1 << 24) as server:  # type: ignore[list-item]
+    with websockets.sync.server.serve(echo, "127.0.0.1", 0, subprotocols=["rsio.v0"], max_size=1 << 24) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = TransportOptions(protocols=("rsio/0",))
         url = parse_url(f"ws://127.0.0.1:{server.socket.getsockname()[1]}")

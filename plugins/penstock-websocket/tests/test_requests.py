@@ -25,7 +25,7 @@ def _status(request: h11.Request, place: Place = PLACE, size: int = 200) -> int:
 
 
 def _place(*, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object) -> Place:
-    return Place(secure=secure, path=path, subprotocols=("rsio.v0",), is_loopback=is_loopback, settings=Settings(**settings))  # type: ignore[arg-type]
+    return Place(secure=secure, path=path, subprotocols=("rsio.v0",), is_loopback=is_loopback, settings=Settings(**settings))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def _place(*, is_loopback: bool = True, secure: bool = False, path: str = "", **
 )
 def test_each_fault_of_a_request_has_its_status(changes: dict[str, str], status: int) -> None:
     """400 for the form, 426 for the version."""
-    assert _status(_request(**changes)) == status  # type: ignore[arg-type]
+    assert _status(_request(**changes)) == status
 
 
 def test_another_version_is_answered_with_the_known_one() -> None:
@@ -159,7 +159,7 @@ def test_a_path_of_the_listener_must_be_asked_for() -> None:
 
 def _response(status: int = 101, **changes: str | None) -> h11.InformationalResponse | h11.Response:
     headers = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-accept": accept_token(KEY.encode()).decode()}
-    headers |= {name.replace("_", "-"): value for name, value in changes.items()}  # type: ignore[dict-item]
+    headers |= {name.replace("_", "-"): value for name, value in changes.items()}
     given = [(name, value) for name, value in headers.items() if value is not None]
     return (h11.InformationalResponse if status < 200 else h11.Response)(status_code=status, headers=given)
 

@@ -246,13 +246,13 @@ async def test_messages_behind_the_first_one_wait_until_it_was_examined(nursery:
 async def test_a_cancelled_receive_loses_no_bytes(nursery: trio.Nursery) -> None:
     """An unfinished message is held, counted, and completed by the next call."""
     client, server = await _pair(nursery, FRAMED)
-    await client._below.send(bytes([0x82, 0x85, 0, 0, 0, 0]) + b"he")  # type: ignore[attr-defined]
+    await client._below.send(bytes([0x82, 0x85, 0, 0, 0, 0]) + b"he")
     async with trio.open_nursery() as receiving:
         receiving.start_soon(server.receive)
         await wait_all_tasks_blocked(0.01)
         receiving.cancel_scope.cancel()
     assert server.held() == 2
-    await client._below.send(b"llo")  # type: ignore[attr-defined]
+    await client._below.send(b"llo")
     assert await server.receive() == b"hello"
     assert server.held() == 0
     await _close(client, server)
@@ -349,7 +349,7 @@ async def test_a_cancelled_aclose_closes_nevertheless(nursery: trio.Nursery) -> 
 async def test_the_end_of_tcp_alone_breaks_the_connection(nursery: trio.Nursery) -> None:
     """An orderly peer sends a Close frame first."""
     client, server = await _pair(nursery)
-    await client._below.send_eof()  # type: ignore[attr-defined]
+    await client._below.send_eof()
     with pytest.raises(trio.BrokenResourceError, match="without a Close frame"):
         await server.receive()
     await _close(client, server)

@@ -95,10 +95,10 @@ class Connection(ABC):
 
     # The next three are for transports that have messages of their own, such as WebSocket. Not abstract: most have none.
 
-    def on_open(self) -> None:  # noqa: B027
+    def on_open(self) -> None:  # noqa: B027 (optional: most transports need nothing here)
         """React to the hellos of both sides: from now on the peer is no stranger. Called once at most. It must neither wait nor raise."""
 
-    def on_goodbye(self, reason: str) -> None:  # noqa: B027
+    def on_goodbye(self, reason: str) -> None:  # noqa: B027 (optional: most transports need nothing here)
         """Note why this side ends the connection: a token such as ``protocol:varint``, or ``""`` for an end in good order.
 
         Called once at most, before the `send_eof`, `aclose` or `abort` that it explains. It must neither wait nor raise.
