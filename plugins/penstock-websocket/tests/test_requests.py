@@ -202,7 +202,7 @@ def test_options_may_be_texts_with_commas() -> None:
 @pytest.mark.parametrize(
     "extra",
     [
-        {"ws.orgins": "https://a.example"},
+        {"ws.origin": "https://a.example"},
         {"ws.origins": "a.example"},
         {"ws.origins": "https://a.example/page"},
         {"ws.origins": "null"},

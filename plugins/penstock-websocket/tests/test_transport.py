@@ -107,8 +107,8 @@ async def test_a_wss_listener_needs_a_certificate(nursery: trio.Nursery) -> None
     """And an unknown option is refused for both."""
     with pytest.raises(UsageError, match="certificate"):
         await _listen(nursery, url="wss://127.0.0.1:0")
-    with pytest.raises(UsageError, match=r"ws\.orgins"):
-        await _listen(nursery, replace(BYTES, extra={"ws.orgins": "x"}))
+    with pytest.raises(UsageError, match=r"ws\.origin"):
+        await _listen(nursery, replace(BYTES, extra={"ws.origin": "x"}))
 
 
 async def test_without_a_server_the_connection_is_lost(nursery: trio.Nursery) -> None:
