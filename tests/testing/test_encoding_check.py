@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.protocols import rsio
-from penstock.protocols.rsio import CompactEncoding
+from penstock.protocols.rsio._encoding import CompactEncoding
 from penstock.testing import check_encoding
 from tests.protocols.rsio._masked_encoding import MaskedEncoding
 

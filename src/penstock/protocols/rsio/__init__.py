@@ -40,7 +40,7 @@ from penstock.protocols.rsio._codec import (
     part_header,
 )
 from penstock.protocols.rsio._dialect import RsioDialect
-from penstock.protocols.rsio._encoding import COMPACT, CompactEncoding, Encoding
+from penstock.protocols.rsio._encoding import COMPACT, Encoding
 from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind, MessageDecoder, encoding_error
 from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._requests import Requests
@@ -57,7 +57,6 @@ __all__ = [
     "VERSION",
     "Cancel",
     "ClientHello",
-    "CompactEncoding",
     "Encoding",
     "ExtensionMessage",
     "FieldKind",

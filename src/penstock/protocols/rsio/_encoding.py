@@ -137,5 +137,5 @@ class CompactEncoding(Encoding):
         return RsioDecoder(sink, streams, limits)
 
 
-COMPACT: Final = CompactEncoding()
+COMPACT: Final[Encoding] = CompactEncoding()
 """The compact encoding."""

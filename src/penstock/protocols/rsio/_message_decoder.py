@@ -71,9 +71,9 @@ class MessageDecoder(BufferedDecoder):
 
     def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
         super().__init__(need=1)  # the type: it decides how many bytes are needed next
-        self.sink = sink
-        self.streams = streams
-        self.limits = limits
+        self.sink: RsioSink = sink
+        self.streams: Mapping[int, WireStream] = streams
+        self.limits: WireLimits = limits
         self._has_hello = False
 
     # --- for a subclass to implement
