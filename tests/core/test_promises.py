@@ -5,6 +5,8 @@ import inspect
 import sys
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import trio
@@ -123,6 +125,27 @@ async def _to_channel() -> None:
         await to_channel([1], send)
 
 
+async def _log() -> None:
+    log = penstock.RingLog(retention=penstock.Retention(max_count=10, acknowledged=True))
+    with assert_checkpoints():
+        await log.append([b"1"])
+    with assert_checkpoints():
+        await log.acknowledge({"0": 1})
+
+
+async def _disk_log() -> None:
+    with TemporaryDirectory() as folder:
+        log = penstock.DiskLog(Path(folder, "log"), retention=penstock.Retention(max_count=10))
+        with assert_checkpoints():
+            await log.__aenter__()
+        with assert_checkpoints():
+            await log.append([b"1"])
+        with assert_checkpoints():
+            await log.aclose()
+        with assert_checkpoints():
+            await log.__aexit__(None, None, None)
+
+
 async def _checked(function: Callable[[], Awaitable[object]]) -> None:
     with assert_checkpoints():
         await function()
@@ -149,6 +172,11 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "for_each": lambda: _checked(lambda: for_each([1], repr)),
     "to_channel": _to_channel,
     "Stream.batches": _batch,
+    "Log.append": _log,
+    "Log.acknowledge": _log,
+    "DiskLog.__aenter__": _disk_log,
+    "DiskLog.__aexit__": _disk_log,
+    "DiskLog.aclose": _disk_log,
 }
 
 
