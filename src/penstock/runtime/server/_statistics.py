@@ -22,7 +22,8 @@ class ServedConnections:
         """The connections that run, each with its peer."""
         # Sums, and no record for each connection: a server may serve millions of them.
         self._accepted = 0
-        self._sending = self._receiving = DirectionStatistics()
+        # Two records from the start: a census of objects finds no more of them later.
+        self._sending, self._receiving = DirectionStatistics(), DirectionStatistics()
         self._sent_bytes = self._received_bytes = 0
 
     def add(self, connection: ConnectionTask, peer: Peer) -> None:
