@@ -8,9 +8,10 @@ from penstock_tck._watchdog import Watchdog, WatchdogExpired
 def _alarm_after(monkeypatch: pytest.MonkeyPatch, took: float, used: float) -> Watchdog:
     """Return a watchdog of 5 s whose alarm came after `took` seconds, of which the check had the processor for `used`."""
     watchdog = Watchdog(5.0)
-    began, before = watchdog._began, watchdog._used_before
-    monkeypatch.setattr(_watchdog, "monotonic", lambda: began + took)
-    monkeypatch.setattr(_watchdog, "process_time", lambda: before + used)
+    # From zero: a difference of two readings of a clock may be a hair less than 5.0.
+    watchdog._began = watchdog._used_before = 0.0
+    monkeypatch.setattr(_watchdog, "monotonic", lambda: took)
+    monkeypatch.setattr(_watchdog, "process_time", lambda: used)
     return watchdog
 
 
