@@ -53,9 +53,9 @@ class Block:
         return self.caption if re.fullmatch(r"[\w-]+\.\w+", self.caption) else None
 
     @property
-    def is_part_of_a_distribution(self) -> bool:
-        """The block is a whole file of a folder in plugins/. `nox -s plugins` runs and installs these folders."""
-        return self.source is not None and self.source.parts[0] == "plugins"
+    def runs_elsewhere(self) -> bool:
+        """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, or of examples/browser: `nox -s browser`."""
+        return self.source is not None and (self.source.parts[0] == "plugins" or self.source.parts[:2] == ("examples", "browser"))
 
 
 def pages() -> list[Path]:
@@ -118,7 +118,7 @@ def is_used_by_a_terminal(block: Block) -> bool:
 def programs(page: Path) -> list[Block]:
     """The Python blocks of a page that run alone, as they stand."""
     python = [block for block in blocks_of(page) if block.language == "python"]
-    return [block for block in python if not (block.is_excerpt or block.is_part_of_a_distribution or is_used_by_a_terminal(block))]
+    return [block for block in python if not (block.is_excerpt or block.runs_elsewhere or is_used_by_a_terminal(block))]
 
 
 def consoles(page: Path) -> list[Block]:
