@@ -1,4 +1,4 @@
-"""Ask a server what it has done and what it holds: connections, demand, elements, and the stream that does not move."""
+"""The numbers of a server: connections, demand, elements, and the stream that does not move."""
 
 from collections.abc import AsyncIterator
 

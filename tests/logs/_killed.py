@@ -1,4 +1,4 @@
-"""A program that appends to a log and is killed, and what the log has afterwards."""
+"""A program that appends to a log and is killed, and the elements that its log has afterwards."""
 
 import random
 import subprocess
@@ -31,7 +31,7 @@ trio.run(main)
 
 
 class AfterKill(NamedTuple):
-    """Positions after a kill: what the program had printed as appended, and what the log has."""
+    """Positions after a kill: those that the program had printed as appended, and those in the log."""
 
     promised: int
     latest: int
@@ -47,7 +47,7 @@ def kill_writer(path: Path, chance: random.Random) -> int:
         for _ in range(chance.randint(1, 40)):
             promised = int(writer.stdout.readline())
         writer.kill()
-        # What it had printed until it was killed counts as well. The last line may have been cut.
+        # The lines that it had printed until it was killed count as well. The last line may have been cut.
         for line in writer.stdout.read().split("\n")[:-1]:
             promised = max(promised, int(line))
         writer.wait(HANGS_AFTER)

@@ -1,4 +1,4 @@
-"""Transactions: staged elements are published once; the bounds of what is staged. `check_log` has the rest."""
+"""Transactions: staged elements are published once; the bounds of staged elements. `check_log` has the rest."""
 
 import pytest
 import trio
@@ -37,7 +37,7 @@ async def test_a_second_publish_does_not_wait_for_room() -> None:
 
 
 async def test_a_publish_that_is_cancelled_can_be_repeated(nursery: trio.Nursery) -> None:
-    """What was staged is there still, and is published once."""
+    """The staged elements are still there, and are published once."""
     log = _log()
     await log.append([b"x"] * 4)
     transaction = log.transaction("a")
@@ -58,7 +58,7 @@ async def _cancel(scope: trio.CancelScope) -> None:
 
 
 async def test_too_much_staged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By count and by bytes; what was staged before stays."""
+    """By count and by bytes; elements that were staged before stay."""
     monkeypatch.setattr(module, "MOST_STAGED", 3)
     transaction = _log().transaction("a")
     await transaction.stage([b"x"] * 3)

@@ -22,7 +22,7 @@ async def quotes(symbol: str) -> AsyncIterator[str]:
 
 
 async def main(url: str = "tcp://127.0.0.1:7000", metrics_port: int = 9100, *, started: trio.Event | None = None) -> None:
-    # A thread of its own answers the scrapes; each one asks the run of trio for its numbers.
+    # A separate thread answers the scrapes; each one asks the run of trio for its numbers.
     pages, thread = start_http_server(metrics_port, addr="127.0.0.1")
     try:
         async with penstock.serve(service, url) as server:

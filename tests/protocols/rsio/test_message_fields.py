@@ -33,7 +33,7 @@ def test_each_message_has_the_fields_of_the_table(message: rsio.Message) -> None
     ],
 )
 def test_what_is_no_message_is_a_usage_error(message: Any) -> None:
-    """A number out of the range, and an object that is no record."""
+    """A number out of the range, and an object of another class than the records."""
     with pytest.raises(UsageError):
         fields_of(message)
 

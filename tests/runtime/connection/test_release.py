@@ -16,7 +16,7 @@ from tests.runtime._services import raw_connection
 
 REGISTRY = build_registry()
 PACKAGES = ("penstock.runtime", "penstock.session", "penstock.protocols", "penstock.core")
-"""The objects of connections and streams. What a registry has made is none of them."""
+"""The objects of connections and streams. The objects that a registry has made do not count."""
 
 
 def _service() -> Service:
@@ -82,7 +82,7 @@ async def test_no_object_of_a_connection_waits_for_the_collector(
 ) -> None:
     """However it ends, and on both sides. Each left 220 objects in circles, and the collector held up all other connections."""
     async with serve(_service(), f"{protocol}+memory://release", on_violation=lambda _: None) as server:
-        await end(server)  # what is made once
+        await end(server)  # objects that are made once
         await trio.sleep(60)
         with _collected() as found:
             await end(server)
@@ -104,7 +104,7 @@ async def test_a_connection_that_has_ended_holds_no_bytes(protocol: str) -> None
 
 
 async def test_what_the_program_still_holds_can_be_asked() -> None:
-    """A peer whose connection is over tells so, and what it is asked for raises."""
+    """A peer whose connection is over tells so, and each of its requests raises."""
     async with serve(_service(), "rsio+memory://release") as server, connect(server.addresses[0]) as peer:
         await peer.wait_accepted()
         (client,) = server.peers
