@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/cuts
 
 from tests.cuts._run import run_scenario
 from tests.cuts._scenarios import SCENARIOS
-from tests.cuts._sweep import sweep_unsampled
+from tests.cuts._sweep import sweep_evenly
 from tests.sweep._sweep import cheap_collections
 
 MAX_SHOWN = 20
@@ -34,12 +35,13 @@ def main(argv: list[str]) -> int:
     """Sweep, and print the progress and the failures. Return the exit code."""
     parser = argparse.ArgumentParser(prog="tests/cuts", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="scheduler seeds for each scenario (default: 1)")
+    parser.add_argument("--every", type=int, default=1, help="disturb a run at one of so many places (default: 1, at each place)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     options = parser.parse_args(argv)
     started, all_runs, all_failures = monotonic(), 0, 0
     # Spawned, not forked: `cheap_collections` freezes all existing objects, and a forked process would have those of its parent.
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for name, runs, failures in pool.map(sweep_unsampled, *zip(*_longest_first(options.seeds), strict=True)):
+        for name, runs, failures in pool.map(sweep_evenly, *zip(*_longest_first(options.seeds), strict=True), repeat(options.every)):
             all_runs, all_failures = all_runs + runs, all_failures + len(failures)
             for failure in failures[:MAX_SHOWN]:
                 print(failure)

@@ -23,13 +23,13 @@ def all_cancellations(name: str, undisturbed: Report) -> Iterator[Cancellation]:
         yield from (Cancellation(side=side, step=step) for step in range(1, undisturbed.steps + 1))
 
 
-def sweep(name: str, *, seed: int = 0, max_runs: int | None = None, failures: list[RunFailed] | None = None) -> int:
-    """Run a scenario with each disturbance (or a random sample of `max_runs`) under a seed. Return the number of runs.
+def sweep(name: str, *, seed: int = 0, every: int = 1, max_runs: int | None = None, failures: list[RunFailed] | None = None) -> int:
+    """Run a scenario with one of `every` disturbances (or a random sample of `max_runs`) under a seed. Return the number of runs.
 
     A failed run is appended to `failures`; without that list it raises.
     """
     undisturbed = run_scenario(name, None, seed=seed)
-    disturbances: list[Disturbance] = [*all_cuts(name, undisturbed), *all_cancellations(name, undisturbed)]
+    disturbances: list[Disturbance] = [*all_cuts(name, undisturbed), *all_cancellations(name, undisturbed)][seed % every :: every]
     if max_runs is not None and len(disturbances) > max_runs:
         disturbances = Random(f"{name}{seed}").sample(disturbances, max_runs)
     for disturbance in disturbances:
@@ -42,11 +42,14 @@ def sweep(name: str, *, seed: int = 0, max_runs: int | None = None, failures: li
     return len(disturbances)
 
 
-def sweep_unsampled(name: str, seed: int) -> tuple[str, int, list[str]]:
-    """Sweep a scenario with all disturbances. Return its name, the number of runs and the texts of the failures: texts can be pickled."""
+def sweep_evenly(name: str, seed: int, every: int) -> tuple[str, int, list[str]]:
+    """Sweep a scenario with one of `every` disturbances, or with all if that is 1.
+
+    Return its name, the number of runs and the texts of the failures: texts can be pickled.
+    """
     failures: list[RunFailed] = []
     with cheap_collections():
-        runs = sweep(name, seed=seed, failures=failures)
+        runs = sweep(name, seed=seed, every=every, failures=failures)
     return name, runs, [str(failure) for failure in failures]
 
 
