@@ -5,6 +5,7 @@ of penstock. penstock's own transports and serializers (`penstock.builtin`) do t
 """
 
 from penstock.plugins._annotations import resolve_annotation
+from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
 from penstock.plugins._events import (
     ConnectionClosed,
     ConnectionOpened,
@@ -30,6 +31,7 @@ from penstock.plugins._hookspecs import (
     penstock_extensions,
     penstock_reconnect,
     penstock_serializers,
+    penstock_sources,
     penstock_stream_ended,
     penstock_stream_opened,
     penstock_transports,
@@ -52,21 +54,25 @@ from penstock.plugins._tls_connection import TlsConnection
 from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
 from penstock.plugins._unix_sockets import listen_unix, open_unix
 from penstock.plugins._url import Url, check_permitted, parse_url
+from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
 
 __all__ = [
     "DISABLE",
     "GROUP",
     "TEXT_FORMS",
+    "AttendingTransport",
     "ByteConnection",
     "Bytes",
     "Certificate",
     "Connection",
     "ConnectionClosed",
     "ConnectionFacts",
+    "ConnectionHost",
     "ConnectionOpened",
     "ConnectionRefused",
     "DirectionStatistics",
     "DoesNotFit",
+    "ElementSink",
     "Event",
     "Events",
     "Factory",
@@ -86,6 +92,7 @@ __all__ = [
     "ServerStatistics",
     "SocketConnection",
     "SocketListener",
+    "SourceOptions",
     "StalledStream",
     "StreamEnded",
     "StreamOpened",
@@ -97,6 +104,7 @@ __all__ = [
     "TypeCodeFailed",
     "UnixCredentials",
     "Url",
+    "UrlSource",
     "WrongElementType",
     "bare_type",
     "build_registry",
@@ -117,6 +125,7 @@ __all__ = [
     "penstock_extensions",
     "penstock_reconnect",
     "penstock_serializers",
+    "penstock_sources",
     "penstock_stream_ended",
     "penstock_stream_opened",
     "penstock_transports",

@@ -26,6 +26,7 @@ from penstock.plugins._hookspecs import GROUP
 from penstock.plugins._one_line import one_line
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
+from penstock.plugins._url_source import UrlSource
 
 T = TypeVar("T")
 
@@ -41,6 +42,7 @@ class Contribution:
     """The offers and observers of one sound plugin."""
 
     transports: tuple[Transport, ...]
+    sources: tuple[UrlSource, ...]
     serializers: tuple[Serializer, ...]
     dialects: tuple[Factory, ...]
     encodings: tuple[Factory, ...]
@@ -61,6 +63,7 @@ def examine(name: str, load: Callable[[], object], *, is_own: bool, distribution
     hooks = _Hooks(name, plugin)
     contribution = Contribution(
         transports=_checked(hooks.offers("penstock_transports", Transport), _check_transport),
+        sources=_checked(hooks.offers("penstock_sources", UrlSource), _check_source),
         serializers=_checked(hooks.offers("penstock_serializers", Serializer), _check_serializer),
         dialects=_checked(hooks.offers("penstock_dialects", Factory), _check_name),
         encodings=_checked(hooks.offers("penstock_encodings", Factory), partial(_check_encoding, is_own=is_own, distribution=distribution)),
@@ -75,6 +78,8 @@ def claims_of(contribution: Contribution) -> Iterator[tuple[str, str | int, obje
     """Yield every claim of a plugin: the kind, the name or number, and the offer."""
     for transport in contribution.transports:
         yield from (("transport", scheme, transport) for scheme in transport.schemes)
+    for source in contribution.sources:
+        yield from (("source", scheme, source) for scheme in source.schemes)
     for serializer in contribution.serializers:
         yield "serializer", serializer.name, serializer
     for kind, factories in (
@@ -152,9 +157,17 @@ def _checked(offers: tuple[T, ...], check: Callable[[T], None]) -> tuple[T, ...]
 
 
 def _check_transport(transport: Transport) -> None:
-    schemes = getattr(transport, "schemes", None)
+    _check_schemes(transport, "transport")
+
+
+def _check_source(source: UrlSource) -> None:
+    _check_schemes(source, "source")
+
+
+def _check_schemes(offer: object, kind: str) -> None:
+    schemes = getattr(offer, "schemes", None)
     if not isinstance(schemes, tuple) or not schemes:
-        raise PluginError(f"has a transport {transport!r} with schemes={schemes!r}; give a tuple of at least one scheme")
+        raise PluginError(f"has a {kind} {offer!r} with schemes={schemes!r}; give a tuple of at least one scheme")
     for scheme in schemes:
         _check_word(scheme, "scheme")
 

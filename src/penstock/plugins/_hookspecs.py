@@ -18,6 +18,7 @@ from penstock.plugins._events import ConnectionClosed, ConnectionOpened, Connect
 from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
+from penstock.plugins._url_source import UrlSource
 
 GROUP: Final = "penstock"
 """The group of entry points in which plugins are found."""
@@ -36,6 +37,15 @@ def penstock_transports() -> Iterable[Transport]:  # type: ignore[empty-body]  #
     """Transports: ways to carry bytes or messages, one object each. Since 0.1.
 
     Called once for each registry. A scheme that two plugins claim goes to neither of them.
+    """
+
+
+@_spec
+def penstock_sources() -> Iterable[UrlSource]:  # type: ignore[empty-body]  # a specification
+    """Schemes of URLs that `remote` and `subscribe` read without a connection, one object each. Since 0.1.
+
+    Called once for each registry. `connect` refuses such a URL, and says why (`UrlSource.why_no_connection`). A transport may have the same
+    scheme, for `serve`. A scheme that two plugins claim here goes to neither of them.
     """
 
 

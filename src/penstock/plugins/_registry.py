@@ -26,6 +26,7 @@ from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE, OWN_DISTRIBUTION, DisabledPlugins, Finding, Found, find_plugins
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._transport import Transport
+from penstock.plugins._url_source import UrlSource
 
 T = TypeVar("T")
 
@@ -86,6 +87,9 @@ class Registry:
 
     transports: Mapping[str, Transport]
     """By scheme."""
+
+    sources: Mapping[str, UrlSource]
+    """By scheme: URLs that are read without a connection."""
 
     serializers: Mapping[str, Serializer]
     """By name."""
@@ -248,6 +252,7 @@ class _Builder:
             self._report_problem(plugin, message)
         return Registry(
             transports=_table(settlement.granted, "transport"),
+            sources=_table(settlement.granted, "source"),
             serializers=_table(settlement.granted, "serializer"),
             dialects=_table(settlement.granted, "dialect"),
             encodings=_table(settlement.granted, "encoding"),

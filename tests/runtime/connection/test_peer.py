@@ -13,7 +13,7 @@ from penstock.builtin import JsonSerializer
 from penstock.core import Stream, StreamState
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.connection import _remote_stream
-from penstock.runtime.connection._peer import _Decoder
+from penstock.runtime.connection._peer import Decoder
 from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
 
@@ -87,7 +87,7 @@ async def test_a_failing_decoder_cancels_the_stream_and_fails_it_once() -> None:
 def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
     """Not even bytes that it cannot read; and it cancels once."""
     subscriber, upstream = ManualSubscriber(), Counting()
-    decoder = _Decoder(subscriber, JsonSerializer())
+    decoder = Decoder(subscriber, JsonSerializer())
     decoder.on_subscribe(upstream)
     decoder.on_next(b"1")
     decoder.cancel()
@@ -105,7 +105,7 @@ def test_a_decoder_delivers_what_a_run_holds_before_an_element_that_cannot_be_re
     """As one list if the subscriber takes lists; the peer is told to stop, and the subscriber gets the reason."""
     stream: Stream[Any] = Stream(demand=10)
     plain, upstream = ManualSubscriber(), Counting()
-    decoder = _Decoder(stream if takes_lists else plain, JsonSerializer())
+    decoder = Decoder(stream if takes_lists else plain, JsonSerializer())
     decoder.on_subscribe(upstream)
     decoder.on_next_many([b"1", b"[2]"])
     decoder.on_next_many([b"3", b"no json", b"4"])

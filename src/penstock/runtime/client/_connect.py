@@ -13,6 +13,7 @@ from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import ConnectOptions
 from penstock.runtime.client._reconnect import Reconnect
 from penstock.runtime.client._reconnecting import ReconnectingConnection
+from penstock.runtime.client._url_sources import check_connectable
 from penstock.runtime.connection import (
     DEFAULT_DIALECT,
     ConnectionSettings,
@@ -80,6 +81,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    check_connectable(registry, parsed)
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
     if service is not None:

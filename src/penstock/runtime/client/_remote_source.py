@@ -33,11 +33,21 @@ from penstock.api import (
 )
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
-from penstock.plugins import Registry, Serializer, TransportOptions, Url, build_registry, check_permitted, parse_url, resolve_serializer
+from penstock.plugins import (
+    Registry,
+    Serializer,
+    TransportOptions,
+    Url,
+    build_registry,
+    check_permitted,
+    parse_url,
+    resolve_serializer,
+)
 from penstock.runtime.client._connect import check_setup, with_credentials
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._reconnect import Attempts, Reconnect, may_reconnect
+from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
 from penstock.runtime.connection import (
     ConnectionSettings,
     MemoryBudget,
@@ -97,7 +107,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
     Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
     `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports` and
-    `encoding` are as for `connect`.
+    `encoding` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
@@ -105,6 +115,13 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     registry = build_registry() if registry is None else registry
+    scheme = registry.sources.get(parsed.transport)
+    if scheme is not None:
+        check_plain(url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding)
+        reading = source_options(limits, options, credentials)
+        scheme.check(url, reading)
+        window = check_window(window_bytes, reading.limits)
+        return SourceAtUrl(scheme, url, reading, resolve_serializer(registry, serializer, type), window)
     check_transport(registry, parsed)
     # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
     name = parsed.publisher if publisher is None else publisher
@@ -115,22 +132,11 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
-    opening = _Opening(
-        url=parsed.address,
-        registry=registry,
-        limits=limits,
-        setup=bytes(setup),
-        # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
-        extensions=with_credentials(
-            extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect)),
-            parsed,
-            credentials,
-            registry,
-            limits,
-            setup,
-        ),
-        options=(options or TransportOptions()).within(limits),
-    )
+    # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
+    negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect))
+    negotiable = with_credentials(negotiable, parsed, credentials, registry, limits, setup)
+    chosen = (options or TransportOptions()).within(limits)
+    opening = _Opening(url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen)
     return _RemoteUrl(parsed, name, loader, reconnect, opening, check_window(window_bytes, limits))
 
 

@@ -3,10 +3,11 @@
 May import `penstock.runtime.service`, and what `penstock.runtime` may.
 """
 
-from penstock.runtime.connection._access_log import limited_access_log
+from penstock.runtime.connection._access_log import AccessLog, limited_access_log
+from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
-from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import NegotiableExtensions, auth_extension, check_examines, extensions_for
 from penstock.runtime.connection._goodbye import close
@@ -24,16 +25,20 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
-from penstock.runtime.connection._peer import Peer, check_window
+from penstock.runtime.connection._peer import Decoder, Peer, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "DEFAULT_DIALECT",
+    "AccessLog",
+    "Authorizer",
     "ConnectionEvents",
     "ConnectionSettings",
     "ConnectionTask",
+    "Decoder",
+    "EndedStream",
     "MemoryBudget",
     "MemoryHolder",
     "NegotiableExtensions",

@@ -106,6 +106,11 @@ class AccessLog:
         """Write the line of a message without an answer that `may_open` refused."""
         self._write(peer, "message peer=%s name=%s outcome=dropped reason=%s", quoted_text(str(target)), quoted_text(reason))
 
+    def write_line(self, peer: PeerIdentity, kind: str, fields: str) -> None:
+        """Write a line of another kind. The words of a peer in `fields` must be escaped already."""
+        # The fields are an argument, and not the format: a percent sign in them means itself.
+        self._write(peer, f"{kind} peer=%s %s", fields)
+
     def _write(self, peer: PeerIdentity, text: str, *values: object) -> None:
         # The address is the kind of line: a client that fails in a loop uses up its budget, and not that of other clients.
         self._log.write(logging.INFO, source_of(peer), text, quoted_text(str(peer)), *values)

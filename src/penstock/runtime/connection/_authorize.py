@@ -41,6 +41,16 @@ class Authorizer:
         else:
             then(self._reason(verdict, None))
 
+    async def ask(self, target: str | Request, peer: PeerIdentity) -> str:
+        """Return "" if the peer may have `target`, or the reason for the log of this side. May checkpoint."""
+        try:
+            verdict = self._authorize(peer.principal, self._service.name_of(target))
+            if isawaitable(verdict):
+                verdict = await verdict
+        except Exception as error:  # boundary: as in `decide`
+            return self._reason(None, error)
+        return self._reason(verdict, None)
+
     def _reason(self, verdict: object, error: Exception | None) -> str:
         if error is not None:
             if not isinstance(error, NotAvailable | PublicError):

@@ -68,8 +68,11 @@ class ConnectionEvents:
 
     # --- the connection
 
-    def start(self, session: Session, now: Callable[[], float]) -> None:
-        """`session` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time."""
+    def start(self, session: Session | None, now: Callable[[], float]) -> None:
+        """`session` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time.
+
+        A stream that belongs to no connection is reported without a session.
+        """
         self._session, self._now = session, now
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:

@@ -330,7 +330,7 @@ class RemoteSource(Source[Any]):
         if isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
         self._connection.requests.subscribe(
-            self._publisher, subscriber if self._serializer is None else _Decoder(subscriber, self._serializer), window
+            self._publisher, subscriber if self._serializer is None else Decoder(subscriber, self._serializer), window
         )
 
     def __repr__(self) -> str:
@@ -370,7 +370,7 @@ class _RemoteOpening:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-class _Decoder(Subscriber[bytes], Subscription):
+class Decoder(Subscriber[bytes], Subscription):
     """Turns bytes from the peer into elements."""
 
     __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")

@@ -30,7 +30,7 @@ MAX_DEPARTING: Final = 4
 class Place:
     """The place of one connection among those of a server."""
 
-    __slots__ = ("_scope", "address", "cut", "is_cancelled", "origin", "peer")
+    __slots__ = ("_scope", "address", "cut", "drain", "is_cancelled", "origin", "peer")
 
     def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
         self.peer: PeerIdentity = peer
@@ -42,6 +42,8 @@ class Place:
         self.is_cancelled: bool = False
         self.cut: Callable[[], None] = self.cancel
         """Ends the connection at once. Called only before the hello."""
+        self.drain: Callable[[], None] | None = None
+        """Lets the connection end by itself, in place of a cancel. Set while its transport attends it."""
 
     def run_in(self, scope: trio.CancelScope) -> None:
         """Let `cancel` cancel `scope`. Each connection has its own: a shutdown reaches each one, and each says its own goodbye."""
@@ -52,7 +54,9 @@ class Place:
     def cancel(self) -> None:
         """Cancel the task of the connection, also if it has not begun."""
         self.is_cancelled = True
-        if self._scope is not None:
+        if self.drain is not None:
+            self.drain()
+        elif self._scope is not None:
             self._scope.cancel()
 
 

@@ -18,7 +18,16 @@ import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
-from penstock.plugins import Connection, Listener, Registry, ServerStatistics, TransportOptions, Url, build_registry, parse_url
+from penstock.plugins import (
+    AttendingTransport,
+    Connection,
+    Listener,
+    Registry,
+    ServerStatistics,
+    TransportOptions,
+    build_registry,
+    parse_url,
+)
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
@@ -27,7 +36,6 @@ from penstock.runtime.connection import (
     NoOptions,
     Peer,
     auth_extension,
-    check_examines,
     check_transport,
     dialects_agreed,
     dialects_at,
@@ -43,13 +51,15 @@ from penstock.runtime.connection import (
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
+from penstock.runtime.server._attended import AttendedConnection
+from penstock.runtime.server._door import Door, check_guard, listening_url
+from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
-from penstock.session import DialectFactory
 
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
@@ -57,6 +67,9 @@ PAUSE: Final = 0.1
 ACCEPTED_PER_PASS: Final = 8
 """Clients of a listener that are accepted in one pass of the run loop, if they wait. When each that was refused took three passes, a busy
 server took 130 a second. So the clients of one address filled the queue of the system, and honest clients waited for more than 10 s."""
+
+SHUTDOWN: Final = "shutdown"
+"""Refuses a connection that a transport wants to have served while the server shuts down."""
 
 GOODBYES_PER_PASS: Final = 10
 """Connections that begin their goodbye in one pass of the run loop during a shutdown. Each takes about 1 ms, in the passes that follow."""
@@ -106,18 +119,6 @@ def serve(
     )
 
 
-def check_guard(service: Service, url: str, registry: Registry) -> None:
-    """Raise UsageError if clients could get in without being examined, through a protocol that cannot examine them."""
-    if service.authenticate is not None:
-        for kind in dialects_at(registry, parse_url(url)):
-            check_examines(kind, kind.name)
-    if service.is_guarded and parse_url(url).dialect is None:
-        raise UsageError(
-            f"{url!r} speaks every protocol, and a client of RS.io sends nothing that Service(setup=…) could check: it would be accepted. "
-            f"Write 'reactivesocket+{url}', or name another protocol before a '+' if all of its clients may be accepted"
-        )
-
-
 class Server(AbstractAsyncContextManager["Server"]):
     """A service that is being served."""
 
@@ -135,9 +136,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._admission = admission
         self._extensions = extensions
         self._options = options
-        self._urls = [_listening_url(url) for url in urls]
         # Here, in the constructor: a dialect that is not installed is an error of the call of serve().
-        self._dialects = [dialects_at(settings.registry, url) for url in self._urls]
+        self._offers = [(url, dialects_at(settings.registry, url)) for url in map(listening_url, urls)]
+        self._streams = HostedStreams(settings)
         self._listeners: list[Listener] = []
         self._accepting = trio.CancelScope()
         self._listeners_done = trio.Event()
@@ -185,9 +186,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         await trio.lowlevel.checkpoint()
         self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._nursery_manager.__aenter__()
+        self._streams.start(self._nursery)
         registry = self._settings.registry
         try:
-            for url, dialects in zip(self._urls, self._dialects, strict=True):
+            for url, dialects in self._offers:
                 transport, options = (
                     registry.transport(url.transport),
                     self._options.speaking(protocols_of(dialects, self._extensions.encodings)),
@@ -221,6 +223,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         # The last resort: each connection has its own deadlines, and they end earlier.
         self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
         await self._cancel_connections()
+        if self._streams.is_used:
+            # After the connections: they may still deliver what these streams hold.
+            with trio.move_on_after(limits.drain, shield=True):
+                await self._admission.wait_empty()
+        self._streams.stop()
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
@@ -241,20 +248,26 @@ class Server(AbstractAsyncContextManager["Server"]):
                 watching.start_soon(write_summaries, limited_log(LOG), limited_access_log())
                 # An inner nursery: it ends when no listener can give another connection, and the watch goes on.
                 async with trio.open_nursery() as nursery:
-                    for listener, dialects in zip(self._listeners, self._dialects, strict=True):
-                        nursery.start_soon(self._accept, listener, dialects, watching)
+                    for listener, (url, dialects) in zip(self._listeners, self._offers, strict=True):
+                        transport = self._settings.registry.transport(url.transport)
+                        door = Door(
+                            address=str(listener.addresses[0]),
+                            dialects=dialects,
+                            transport=transport if isinstance(transport, AttendingTransport) else None,
+                        )
+                        nursery.start_soon(self._accept, listener, door, watching)
                 self._listeners_done.set()
 
-    async def _accept(self, listener: Listener, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> None:
+    async def _accept(self, listener: Listener, door: Door, refusing: trio.Nursery) -> None:
         """Accept connections until the listener is closed; wait `PAUSE` seconds after a failure.
 
         `refusing` runs the answers to refused clients. The shutdown cancels it at once.
         """
-        admission, address = self._admission, str(listener.addresses[0])
+        admission = self._admission
         while True:
             try:
                 await admission.wait_departed()
-                pause = await self._accept_some(listener, address, dialects, refusing)
+                pause = await self._accept_some(listener, door, refusing)
             # The listener was closed by `_stop`, or (as with ``pipe:``) can give no other connection.
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
@@ -265,18 +278,18 @@ class Server(AbstractAsyncContextManager["Server"]):
                 if pause:
                     await trio.sleep(pause)
 
-    async def _accept_some(self, listener: Listener, address: str, dialects: Sequence[DialectFactory], refusing: trio.Nursery) -> float:
+    async def _accept_some(self, listener: Listener, door: Door, refusing: trio.Nursery) -> float:
         """Admit or refuse the next client and those that wait behind it. Return the seconds to wait before the next one."""
         # A function of its own, whose local names do not keep a connection alive until the next one is accepted.
         unanswered: list[Connection] = []
         try:
-            pause = self._admit(await listener.accept(), address, dialects, refusing, unanswered)
+            pause = self._admit(await listener.accept(), door, refusing, unanswered)
             for _ in range(ACCEPTED_PER_PASS - 1):
                 # A connection that was cut, to make room, has its file until it is closed.
                 connection = None if pause or self._admission.is_departing else listener.accept_nowait()
                 if connection is None:
                     break
-                pause = self._admit(connection, address, dialects, refusing, unanswered)
+                pause = self._admit(connection, door, refusing, unanswered)
             return pause
         finally:
             # Shielded: a shutdown closes them too.
@@ -289,26 +302,19 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.cut_oldest(FILES)
         self._failures.add(error, trio.current_time())
 
-    def _admit(
-        self,
-        connection: Connection,
-        address: str,
-        dialects: Sequence[DialectFactory],
-        refusing: trio.Nursery,
-        unanswered: list[Connection],
-    ) -> float:
+    def _admit(self, connection: Connection, door: Door, refusing: trio.Nursery, unanswered: list[Connection]) -> float:
         """Start to serve or to refuse a connection. Return the seconds to wait before the next one is accepted.
 
         If too many are being refused already, it is put into `unanswered`.
         """
-        place = self._admission.admit(connection, address)
+        place = self._admission.admit(connection, door.address)
         if isinstance(place, Place):
-            self._nursery.start_soon(self._serve_one, connection, place, dialects)
+            self._nursery.start_soon(self._serve_one, connection, place, door)
             return self._admission.rate.count(trio.current_time())
-        self._refusals.add(place, connection.peer, address)
+        self._refusals.add(place, connection.peer, door.address)
         if self._turned_away.take_place():
-            unserved = unserved_at(self._settings.registry, dialects)
-            refusing.start_soon(self._turned_away.answer, connection, place, dialects, unserved)
+            unserved = unserved_at(self._settings.registry, door.dialects)
+            refusing.start_soon(self._turned_away.answer, connection, place, door.dialects, unserved)
         else:
             unanswered.append(connection)
         # A refusal costs no pace: a flood from one address, which is refused, must not delay the clients behind it.
@@ -329,9 +335,21 @@ class Server(AbstractAsyncContextManager["Server"]):
         except Exception as error:  # boundary: a transport may be a plugin
             report(self._settings.on_violation, error)
 
-    async def _serve_one(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
+    def _adopt(self, connection: Connection, *, door: Door) -> str | None:
+        """Serve a connection that is part of an attended one. Return the reason if there is no place for it."""
+        if self._accepting.cancel_called:
+            return SHUTDOWN
+        place = self._admission.admit(connection, door.address)
+        if not isinstance(place, Place):
+            self._refusals.add(place, connection.peer, door.address)
+            return place
+        # Not attended again: it is part of a connection that is.
+        self._nursery.start_soon(self._serve_one, connection, place, attrs.evolve(door, transport=None))
+        return None
+
+    async def _serve_one(self, connection: Connection, place: Place, door: Door) -> None:
         try:
-            await self._run_connection(connection, place, dialects)
+            await self._run_connection(connection, place, door)
         except Exception as error:  # boundary: one connection; the server and the others go on
             report(self._settings.on_violation, error)
         finally:
@@ -348,7 +366,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         finally:
             self._admission.remove(place)
 
-    async def _run_connection(self, connection: Connection, place: Place, dialects: Sequence[DialectFactory]) -> None:
+    async def _run_connection(self, connection: Connection, place: Place, door: Door) -> None:
         settings, began = self._settings, trio.current_time()
         async with trio.open_nursery() as nursery:
             place.run_in(nursery.cancel_scope)
@@ -356,43 +374,55 @@ class Server(AbstractAsyncContextManager["Server"]):
                 # `began` was taken before this: the time of a TLS handshake counts for the hello too.
                 with trio.fail_after(settings.limits.tls_timeout):
                     await connection.handshake(nursery)
+                if place.is_cancelled:
+                    return  # it was cut, or the server shuts down: no goodbye before a hello
+                if door.transport is not None:
+                    host = AttendedConnection(
+                        place,
+                        settings,
+                        self._streams,
+                        began=began,
+                        on_recognised=self._admission.on_hello,
+                        adopt=partial(self._adopt, door=door),
+                    )
+                    attended = await host.attend(door.transport, connection)
+                    # Tasks of the transport may still wait in this nursery.
+                    if attended is None:
+                        nursery.cancel_scope.cancel()
+                        return
+                    connection = attended
+                    began = trio.current_time() if host.is_recognised else began
             except (ConnectionLost, trio.TooSlowError):
                 self._refusals.add(HANDSHAKE, place.peer, place.address)
                 return  # the fault of the client alone: nothing to report
-            if place.is_cancelled:
-                return  # it was cut, or the server shuts down: no goodbye before a hello
-            agreed = dialects_agreed(connection.facts.protocol, dialects)
-            dialects = in_encoding_of_transport(settings.registry, agreed or dialects, connection)
-            task = new_connection(
-                connection,
-                settings,
-                role=Role.SERVER,
-                events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
-                offers=[(kind, settings_for(kind, connection, self._extensions)) for kind in dialects],
-                # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
-                unserved=() if agreed else unserved_at(settings.registry, dialects),
-                began=began,
-            )
-            place.cut = task.cut
-            task.is_open.call_when_set(partial(self._admission.on_hello, place))
-            # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
-            self._connections.add(task, Peer(task, settings.registry))
-            try:
-                await task.run(nursery)
-            finally:
-                self._connections.remove(task)
-                if task.refusal is not None:
-                    self._refusals.add(task.refusal, place.peer, place.address)
+            await self._run_session(connection, place, door, began, nursery)
             # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
 
+    async def _run_session(self, connection: Connection, place: Place, door: Door, began: float, nursery: trio.Nursery) -> None:
+        settings = self._settings
+        agreed = dialects_agreed(connection.facts.protocol, door.dialects)
+        dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
+        task = new_connection(
+            connection,
+            settings,
+            role=Role.SERVER,
+            events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
+            offers=[(kind, settings_for(kind, connection, self._extensions)) for kind in dialects],
+            # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
+            unserved=() if agreed else unserved_at(settings.registry, dialects),
+            began=began,
+        )
+        place.cut = task.cut
+        task.is_open.call_when_set(partial(self._admission.on_hello, place))
+        # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
+        self._connections.add(task, Peer(task, settings.registry))
+        try:
+            await task.run(nursery)
+        finally:
+            self._connections.remove(task)
+            if task.refusal is not None:
+                self._refusals.add(task.refusal, place.peer, place.address)
+
     def __repr__(self) -> str:
         return f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: {len(self._admission.open)} connections>"
-
-
-def _listening_url(url: str) -> Url:
-    """Return where to listen. Raises UsageError for a URL with a publisher's name, which would be ignored."""
-    parsed = parse_url(url)
-    if parsed.publisher is not None:
-        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); a server offers all of its service: leave it out")
-    return parsed

@@ -8,19 +8,31 @@ Rules of this file:
 * A stream keeps its place until its publisher has stopped (`_stream_slot`).
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 import trio
 
-from penstock.api import Model, NotAvailable, PublisherFailed, PublisherStopped, Request, Subscriber, Subscription, public_text, text_of
-from penstock.core import EndedSubscription, Relay, Report, Scope, report, waits_for_demand
+from penstock.api import (
+    Model,
+    NotAvailable,
+    PublisherFailed,
+    PublisherStopped,
+    Request,
+    Subscriber,
+    Subscription,
+    on_next_many_of,
+    public_text,
+    text_of,
+)
+from penstock.core import BatchRelay, EndedSubscription, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.service._authorisation import Authorisation
 from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, UnreadablePayload
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall
+from penstock.runtime.service._pieces import ElementsOfPieces
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
 from penstock.runtime.service._service import Publication, Service
@@ -73,8 +85,9 @@ class PublishedStreams:
         on_violation: Report,
         may_open: MayOpen | None = None,
         observe: Observe | None = None,
+        authorized: bool = False,
     ) -> None:
-        """`may_open` takes the place of the service's own."""
+        """`may_open` takes the place of the service's own. `authorized` says that `authorize` of the service has let the peer in."""
         may_open = may_open or service.may_open
         self._service = service
         self._registry = registry
@@ -82,6 +95,7 @@ class PublishedStreams:
         self._on_violation = on_violation
         self._may_open = None if may_open is None else Authorisation(service, may_open, on_violation)
         self._observe = observe
+        self._is_authorized = authorized or service.authorize is None
         self.handlers: RequestHandlers = RequestHandlers(service, self._may_open)
         """The shorter look-up of a request: ask here first, and call `find` if the answer is None."""
 
@@ -125,10 +139,10 @@ class PublishedStreams:
         `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes. If the publisher fails, it gets a
         PublisherFailed with a text that may be sent to a peer; the exception itself goes to `on_violation`.
         Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
-        A service with `authorize` is not served in this way: Forbidden is raised.
+        A service with `authorize` is served in this way only if it was asked before: else Forbidden is raised.
         """
         # It may be async, and this call cannot wait. To let the peer in would pass the function by.
-        if self._service.authorize is not None:
+        if not self._is_authorized:
             raise Forbidden("the service has authorize=, which this protocol does not ask")
         # The look-up before the place: a name that does not exist must not cost one.
         found = self.find(target, peer)
@@ -157,12 +171,13 @@ class PublishedStreams:
             on_drained=slot.on_tasks_stopped,
             max_hold_up=scope.max_hold_up,
         )
+        size = found.publication.element_size
         if count is not None:
-            count.element_size = found.publication.element_size
+            count.element_size = size
         end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
         # Set before the attach, which may signal at once.
         end.on_end = slot.on_stream_end
-        found.attach(end, slot.scope)
+        found.attach(ElementsOfPieces(end, size) if size else end, slot.scope)
 
 
 def _counted(count: StreamCount | None, subscriber: Subscriber[Any]) -> Subscriber[Any]:
@@ -219,7 +234,7 @@ class _ScopeRunner:
         on_blocked(self._scope.spawn(function, name=name))
 
 
-class _ForPeer(Relay[Any]):
+class _ForPeer(BatchRelay[Any]):
     """In front of a subscriber that sends what it gets to a peer. The observers behind it see the whole error."""
 
     __slots__ = ()
@@ -249,6 +264,15 @@ class _StreamEnd(Subscriber[Any], Subscription):
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
             self._subscriber.on_next(element)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Pass on elements that the publisher has at hand."""
+        many = on_next_many_of(self._subscriber)
+        if many is None:
+            for element in elements:
+                self.on_next(element)
+        else:
+            many(elements)
 
     def on_error(self, error: BaseException, /) -> None:
         # Taken out first: a second terminal signal finds no subscriber, and the place is freed once.

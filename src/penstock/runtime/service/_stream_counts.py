@@ -1,9 +1,9 @@
 """Counts the elements of a served stream and remembers how it ended, for observers. Made only if a plugin listens to streams."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.api import Subscriber, Subscription
+from penstock.api import Subscriber, Subscription, on_next_many_of
 from penstock.plugins import Outcome
 
 
@@ -53,6 +53,17 @@ class CountingSubscriber(Subscriber[Any]):
         # Counted before it is passed on: the subscriber may end the stream with this element.
         self._count.count(element)
         self._subscriber.on_next(element)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Count and pass on elements that the publisher has at hand."""
+        for element in elements:
+            self._count.count(element)
+        many = on_next_many_of(self._subscriber)
+        if many is not None:
+            many(elements)
+            return
+        for element in elements:
+            self._subscriber.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
         # Before the signal: the end is reported also if the subscriber raises in it, and needs the outcome then.

@@ -1,0 +1,163 @@
+"""A publisher behind a URL whose scheme a plugin reads without a connection (`penstock.plugins.UrlSource`), as a source.
+
+Rules of this file:
+
+* One task in the scope of the subscription runs the plugin's `read`. Its return is the completion, and its exception the failure.
+* A plugin that delivers more than was requested ends the stream with a PluginError.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    Credentials,
+    Limits,
+    PenstockError,
+    PluginError,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    on_next_many_of,
+    shown,
+)
+from penstock.core import Scope, Source
+from penstock.plugins import ElementSink, Registry, Serializer, SourceOptions, TransportOptions, Url, UrlSource
+from penstock.runtime.connection import Decoder
+
+
+def check_connectable(registry: Registry, url: Url) -> None:
+    """Raise UsageError if `url` leads to streams only, and not to a connection."""
+    scheme = registry.sources.get(url.transport)
+    if scheme is not None:
+        raise UsageError(f"{str(url)!r} cannot be connected to: {scheme.why_no_connection}")
+
+
+def source_options(limits: Limits | None, options: TransportOptions | None, credentials: Credentials | None) -> SourceOptions:
+    """Return the options of `remote` as a scheme gets them."""
+    limits = limits or Limits()
+    return SourceOptions(limits=limits, transport=(options or TransportOptions()).within(limits), credentials=credentials)
+
+
+def check_plain(text: str, url: Url, **given: object) -> None:
+    """Raise UsageError for a dialect in `url`, and for options of `remote` that only a connection has: those of `given` that are set."""
+    if url.dialect is not None:
+        raise UsageError(f"{text!r} names the protocol {url.dialect!r}, and {url.transport}:// has its own; leave it out")
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"{name}={shown(value)}: {url.transport}:// is read without a connection, and has no such option")
+
+
+class SourceAtUrl(Source[Any]):
+    """The stream at a URL; each subscription reads it anew."""
+
+    __slots__ = ("_options", "_scheme", "_serializer", "_text", "_window_bytes")
+
+    def __init__(self, scheme: UrlSource, text: str, options: SourceOptions, serializer: Serializer | None, window_bytes: int) -> None:
+        self._scheme = scheme
+        self._text = text
+        self._options = options
+        self._serializer = serializer
+        self._window_bytes = window_bytes
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        # Before on_subscribe, in which the stream requests its first elements: it asks for a few while it knows no size.
+        window = None
+        if scope.reader is not None:
+            window = scope.reader.count_bytes(self._window_bytes, self._options.limits.max_element)
+        decoding = subscriber if self._serializer is None else Decoder(subscriber, self._serializer)
+        _Sink(decoding, scope, window).start(self._scheme, self._text, self._options)
+
+    def __repr__(self) -> str:
+        return f"<source {self._text}>"
+
+
+class _Sink(ElementSink, Subscription):
+    """One subscription: the demand of its subscriber, and the task that reads."""
+
+    def __init__(self, subscriber: Subscriber[Any], scope: Scope, window: Any) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._scope = scope
+        self._window = window
+        self._task: trio.CancelScope | None = None
+        self._requested = trio.Event()
+        self.demand = 0
+
+    def start(self, scheme: UrlSource, text: str, options: SourceOptions) -> None:
+        """Call on_subscribe, and start to read."""
+        subscriber = self._subscriber
+        if subscriber is not None:
+            subscriber.on_subscribe(self)
+        if self._subscriber is None:
+            return  # it has cancelled inside on_subscribe
+        try:
+            self._task = self._scope.spawn(lambda: self._read(scheme, text, options), name=f"penstock source {text}")
+        # The scope has closed meanwhile: its nursery is over and takes no task.
+        except UsageError as closed:
+            self._fail(closed)
+
+    # --- the subscription
+
+    def request(self, n: int, /) -> None:
+        self.demand = add_demand(self.demand, n)
+        self._requested.set()
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- for the plugin
+
+    async def wait_demand(self) -> int:
+        await trio.lowlevel.checkpoint()
+        while not self.demand:
+            self._requested = trio.Event()
+            await self._requested.wait()
+        return self.demand
+
+    def put(self, elements: Sequence[bytes], /) -> None:
+        subscriber = self._subscriber
+        if subscriber is None or not elements:
+            return
+        if len(elements) > self.demand:
+            raise PluginError(f"a source delivered {len(elements):,} elements where {self.demand:,} were requested")
+        if self.demand < UNBOUNDED:
+            self.demand -= len(elements)
+        if self._window is not None:
+            self._window.received += sum(map(len, elements))
+        many = on_next_many_of(subscriber)
+        if many is not None:
+            many(elements)
+            return
+        for element in elements:
+            if self._subscriber is not None:
+                subscriber.on_next(element)
+
+    # --- the task
+
+    async def _read(self, scheme: UrlSource, text: str, options: SourceOptions) -> None:
+        try:
+            await scheme.read(text, self, options)
+        except PenstockError as error:
+            self._fail(error)
+        except Exception as error:  # boundary: a plugin
+            failure = PluginError(f"the source {scheme!r} raised, where a PenstockError is due: {error!r}")
+            failure.__cause__ = error
+            self._fail(failure)
+        else:
+            subscriber, self._subscriber = self._subscriber, None
+            if subscriber is not None:
+                subscriber.on_complete()
+        # A cancel from outside: the subscriber gets a terminal signal (rule 1.4). `_fail` does nothing after the first one.
+        finally:
+            self._fail(ConnectionLost(f"{text} was stopped: the nursery that read it was cancelled"))
+
+    def _fail(self, error: BaseException) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)

@@ -1,0 +1,41 @@
+"""An address that a server listens at, and the checks of its URL."""
+
+from collections.abc import Sequence
+
+import attrs
+
+from penstock.api import UsageError
+from penstock.plugins import AttendingTransport, Registry, Url, parse_url
+from penstock.runtime.connection import check_examines, dialects_at
+from penstock.runtime.service import Service
+from penstock.session import DialectFactory
+
+
+@attrs.frozen(kw_only=True)
+class Door:
+    """An address that is listened at."""
+
+    address: str
+    dialects: Sequence[DialectFactory]
+    transport: AttendingTransport | None
+    """Attends the connections; None for most transports, whose connections go to a session at once."""
+
+
+def check_guard(service: Service, url: str, registry: Registry) -> None:
+    """Raise UsageError if clients could get in without being examined, through a protocol that cannot examine them."""
+    if service.authenticate is not None:
+        for kind in dialects_at(registry, parse_url(url)):
+            check_examines(kind, kind.name)
+    if service.is_guarded and parse_url(url).dialect is None:
+        raise UsageError(
+            f"{url!r} speaks every protocol, and a client of RS.io sends nothing that Service(setup=…) could check: it would be accepted. "
+            f"Write 'reactivesocket+{url}', or name another protocol before a '+' if all of its clients may be accepted"
+        )
+
+
+def listening_url(url: str) -> Url:
+    """Return where to listen. Raises UsageError for a URL with a publisher's name, which would be ignored."""
+    parsed = parse_url(url)
+    if parsed.publisher is not None:
+        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); a server offers all of its service: leave it out")
+    return parsed

@@ -1,0 +1,274 @@
+"""The streams that belong to a server and to no connection: those that transports open with `ConnectionHost.open`.
+
+Rules of this file:
+
+* A client has at most `Limits.max_subscriptions` of them, and all clients together `Limits.max_connections`. A client is a principal, or an
+  origin if there is none.
+* A stream keeps its place until its publisher has stopped.
+* The bytes that a subscriber holds count against `Limits.memory_budget`. The stream that holds most ends if that is used up.
+* When the server stops, the streams end after the connections.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from penstock.api import (
+    NO_SUCH,
+    LimitExceeded,
+    NotAvailable,
+    PublisherFailed,
+    Request,
+    Subscriber,
+    UsageError,
+    held_of,
+    on_next_many_of,
+    quoted_text,
+    shown,
+)
+from penstock.core import CLEANUP_SECONDS, Relay, Scope, report
+from penstock.plugins import PeerIdentity
+from penstock.runtime.connection import Authorizer, ConnectionEvents, ConnectionSettings, EndedStream
+from penstock.runtime.server._origin import origin_of
+from penstock.runtime.service import CannotOpen, FactoryFailed, NoPlace, Places, PublishedStreams, StreamCount, UnfitPayload
+from penstock.session import TASK_BYTES
+
+STOPPED: Final = "the server shuts down"
+FULL: Final = "the memory of the server is full"
+
+
+class HostedStreams:
+    """The streams of one server."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._counts: Counter[Hashable] = Counter()  # the streams of each client; bounded by Limits.max_connections
+        self._streams: set[HostedStream] = set()
+        self.scope: Scope
+        """Runs the publishers, and the tasks of transports. Set by `start`."""
+        self.is_stopping: bool = False
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Run the tasks in `nursery`."""
+        settings = self._settings
+        self.scope = Scope(
+            nursery,
+            on_violation=settings.on_violation,
+            cleanup_timeout=min(CLEANUP_SECONDS, settings.limits.drain),
+            max_hold_up=settings.limits.max_hold_up,
+        )
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything runs."""
+        return bool(self._streams) or self.scope.running > 0
+
+    def stop(self) -> None:
+        """End every stream and task."""
+        self.is_stopping = True
+        # A copy: a stream that ends removes itself.
+        for stream in tuple(self._streams):
+            stream.end(PublisherFailed(STOPPED))
+        self.scope.cancel()
+
+    async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str, address: str) -> None:
+        """Do what `ConnectionHost.open` says."""
+        events = ConnectionEvents(self._settings.registry.events, address=address, accepted=True)
+        reason = await self._refusal(name, peer)
+        try:
+            if reason:
+                raise NotAvailable(NO_SUCH)
+            self._attach(name, peer, subscriber, protocol, events)
+        except LimitExceeded as full:
+            reason = str(full)
+            raise
+        except CannotOpen as error:
+            reason = str(error)
+            # The text of these two is for the peer. A forbidden name has the answer of a missing one.
+            raise (PublisherFailed(str(error)) if isinstance(error, FactoryFailed | UnfitPayload) else NotAvailable(NO_SUCH)) from None
+        finally:
+            if reason and events.access is not None:
+                events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
+
+    async def _refusal(self, name: str, peer: PeerIdentity) -> str:
+        """Return the reason, for the log of this side, for which `peer` may not have `name`; "" if it may."""
+        settings, service = self._settings, self._settings.service
+        if self.is_stopping:
+            return STOPPED
+        if len(name.encode()) > settings.limits.max_name:
+            return "the name is longer than Limits.max_name"
+        # Both examine clients before anything is served. A transport that forgets it must not open the door.
+        if service.is_guarded:
+            return "the service has setup=, which examines clients of ReactiveSocket only"
+        if service.authenticate is not None and peer.principal is None:
+            return "the client was not authenticated"
+        if service.authorize is None:
+            return ""
+        return await Authorizer(service, service.authorize, settings.on_violation).ask(name, peer)
+
+    def _attach(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], protocol: str, events: ConnectionEvents) -> None:
+        settings, limits = self._settings, self._settings.limits
+        client = _client_of(peer)
+        places = _ClientPlaces(self._counts, client, limits.max_subscriptions, limits.max_connections)
+        pattern = settings.service.pattern_of(name)
+        began: list[float] = []
+
+        def observe(_: str | Request) -> StreamCount | None:
+            # Called when the look-up has succeeded: a stream that is refused is not reported.
+            events.start(None, trio.current_time)
+            events.report_opened(peer, protocol)
+            began.append(events.report_stream(0, name, outbound=True, pattern=pattern))
+            return StreamCount(partial(_report_end, events, name, pattern, began[0])) if events.wants_streams else None
+
+        published = PublishedStreams(
+            settings.service, settings.registry, places=places, on_violation=settings.on_violation, observe=observe, authorized=True
+        )
+        # The stream is reported as ended before its connection is reported as closed, and each of them once.
+        hosted = HostedStream(subscriber, settings, partial(self._forget, None if events.wants_streams else events))
+        self._streams.add(hosted)
+        if settings.budget is not None:
+            settings.budget.add(hosted)
+        try:
+            published.open(name, peer, hosted, self.scope)
+        except NoPlace:
+            self._forget(None, hosted)
+            raise LimitExceeded(
+                f"a client has as many streams as it may have ({limits.max_subscriptions:,})",
+                limit="max_subscriptions",
+                value=limits.max_subscriptions,
+            ) from None
+        except BaseException:
+            self._forget(None, hosted)
+            raise
+
+    def _forget(self, events: ConnectionEvents | None, stream: "HostedStream") -> None:
+        self._streams.discard(stream)
+        if self._settings.budget is not None:
+            self._settings.budget.remove(stream)
+        if events is not None:
+            events.report_closed("closed", None)
+
+
+def _client_of(peer: PeerIdentity) -> Hashable:
+    """Return what is the same for all streams of one client."""
+    principal = peer.principal
+    # A principal of the program may be any object. One that cannot be compared leaves the origin.
+    if principal is not None and isinstance(principal, str | int | bytes | tuple):
+        return "principal", principal
+    return origin_of(peer)
+
+
+def _report_end(events: ConnectionEvents, name: str, pattern: str, began_at: float, count: StreamCount) -> None:
+    ended = EndedStream(0, name, began_at, count.outcome, count.error, elements=count.elements, bytes=count.bytes, pattern=pattern)
+    events.report_end(ended, outbound=True)
+    events.report_closed("closed", None)
+
+
+class _ClientPlaces(Places):
+    """The places of one client, counted in the table of the server."""
+
+    __slots__ = ("_all", "_client", "_counts", "_most")
+
+    def __init__(self, counts: Counter[Hashable], client: Hashable, most: int, most_in_all: int) -> None:
+        self._counts = counts
+        self._client = client
+        self._most = most
+        self._all = most_in_all
+
+    def take(self) -> bool:
+        if self._counts[self._client] >= self._most or self._counts.total() >= self._all:
+            return False
+        self._counts[self._client] += 1
+        return True
+
+    def free(self) -> None:
+        self._counts[self._client] -= 1
+        # A table of every client that ever came would grow without bound.
+        if not self._counts[self._client]:
+            del self._counts[self._client]
+
+    def keep(self, size: int, /) -> None:
+        """Do nothing: the place is taken already."""
+
+    def free_kept(self, size: int, /) -> None:
+        self.free()
+
+    def tasks_stopped(self) -> None:
+        """Do nothing: only a place that becomes free matters here."""
+
+
+class HostedStream(Relay[Any]):
+    """One stream: it checks the elements, counts their bytes, and can be ended by the server. A `MemoryHolder`."""
+
+    __slots__ = ("_max_element", "_note_bytes", "_on_end", "_report")
+
+    def __init__(self, subscriber: Subscriber[Any], settings: ConnectionSettings, on_end: Callable[["HostedStream"], None]) -> None:
+        super().__init__(subscriber)
+        self._on_end: Callable[[HostedStream], None] | None = on_end
+        self._note_bytes = None if settings.budget is None else settings.budget.note_bytes
+        self._max_element = settings.limits.max_element
+        self._report = settings.on_violation
+
+    def on_next(self, element: Any, /) -> None:
+        self.on_next_many((element,))
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take elements that the publisher has at hand."""
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
+        if self._note_bytes is not None:
+            self._note_bytes(sum(map(len, elements)) if all(isinstance(each, bytes) for each in elements) else 0)
+            if self._subscriber is None:
+                return  # the measurement has ended this stream
+        sendable: list[bytes] = []
+        failure: UsageError | None = None
+        for element in elements:
+            if not isinstance(element, bytes | bytearray | memoryview):
+                failure = UsageError(f"a publisher has published {shown(element)}; give bytes, or a serializer")
+            elif len(element) > self._max_element:
+                failure = UsageError(f"a publisher has published {len(element):,} bytes; {self._max_element:,} are allowed (max_element)")
+            else:
+                # A copy of a bytearray: the publisher may change it while it waits.
+                sendable.append(element if type(element) is bytes else bytes(element))
+                continue
+            break
+        many = on_next_many_of(subscriber)
+        if many is not None and sendable:
+            many(sendable)
+        else:
+            for each in sendable:
+                subscriber.on_next(each)
+        if failure is not None:
+            report(self._report, failure)
+            self.end(PublisherFailed("the publisher failed"))
+
+    def end(self, error: PublisherFailed) -> None:
+        """Cancel the publisher, and signal `error`."""
+        upstream = self._upstream
+        subscriber = self._detach()
+        if upstream is not None:
+            upstream.cancel()
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def held(self) -> int:
+        """Return the bytes that the client makes the server hold for this stream."""
+        held = held_of(self._subscriber)
+        return TASK_BYTES + (0 if held is None else held())
+
+    def close_for_memory(self, held: int, budget: int, /) -> None:
+        """End: this stream holds `held` bytes, and all connections and streams together about `budget`."""
+        what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
+        report(self._report, LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget))
+        self.end(PublisherFailed(FULL))
+
+    def _detach(self) -> Subscriber[Any] | None:
+        on_end, self._on_end = self._on_end, None
+        subscriber = super()._detach()
+        if on_end is not None:
+            on_end(self)
+        return subscriber

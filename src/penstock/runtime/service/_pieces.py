@@ -1,0 +1,87 @@
+"""Cuts the pieces of a publisher of fixed-size elements into single elements, for a subscriber that counts each of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.api import Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
+from penstock.core import EndedSubscription
+
+
+class ElementsOfPieces(Subscriber[Any], Subscription):
+    """Delivers the elements of each piece as they are requested. It asks for one piece at a time, and keeps no more than one."""
+
+    __slots__ = ("_asked", "_completed", "_demand", "_elements", "_size", "_subscriber", "_taken", "_upstream")
+
+    def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._size = size
+        self._upstream: Subscription = EndedSubscription()
+        self._demand = 0
+        self._elements: Sequence[bytes] = ()  # of the last piece
+        self._taken = 0  # of these, the elements that were delivered
+        self._asked = False
+        self._completed = False
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(self)
+
+    def on_next(self, element: Any, /) -> None:
+        if self._subscriber is None:
+            return
+        size = self._size
+        if not isinstance(element, bytes | bytearray | memoryview) or not element or len(element) % size:
+            self._upstream.cancel()
+            self._fail(UsageError(f"a publisher with element_size={size} has published {shown(element)}; give whole elements, as bytes"))
+            return
+        # A copy of a bytearray: the publisher may change it while elements wait.
+        data = bytes(element)
+        self._elements, self._taken, self._asked = [data[at : at + size] for at in range(0, len(data), size)], 0, False
+        self._deliver()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._fail(error)
+
+    def on_complete(self, /) -> None:
+        self._completed = True
+        self._deliver()
+
+    def request(self, n: int, /) -> None:
+        self._demand = add_demand(self._demand, n)
+        self._deliver()
+
+    def cancel(self, /) -> None:
+        if self._subscriber is not None:
+            self._subscriber = None
+            self._upstream.cancel()
+
+    def _fail(self, error: BaseException) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def _deliver(self) -> None:
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
+        part = self._elements[self._taken : self._taken + self._demand]
+        # Counted first: the subscriber may request more inside its call.
+        self._taken += len(part)
+        self._demand -= len(part)
+        if part:
+            many = on_next_many_of(subscriber)
+            if many is not None:
+                many(part)
+            else:
+                for element in part:
+                    if self._subscriber is not None:
+                        subscriber.on_next(element)
+        if self._subscriber is None or self._taken < len(self._elements):
+            return
+        if self._completed:
+            self._subscriber = None
+            subscriber.on_complete()
+        elif self._demand and not self._asked:
+            self._asked = True
+            self._upstream.request(1)

@@ -1,0 +1,209 @@
+"""Streams that belong to a server: places, memory, elements that cannot be sent, observers, and the shutdown."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import LimitExceeded, Limits, NotAvailable, PublicError, PublisherFailed
+from penstock.plugins import ConnectionClosed, ConnectionOpened, PeerIdentity, StreamEnded, StreamOpened, build_registry, hookimpl
+from penstock.runtime import Service
+from penstock.runtime.connection import ConnectionSettings, MemoryBudget
+from penstock.runtime.server._hosted_streams import HostedStreams
+from tests.runtime._plain_subscriber import PlainSubscriber
+from tests.runtime.server._knock import STRANGER
+
+
+class Observer:
+    """Keeps every event."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+
+    @hookimpl
+    def penstock_connection_opened(self, event: ConnectionOpened) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_connection_closed(self, event: ConnectionClosed) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_stream_opened(self, event: StreamOpened) -> None:
+        self.events.append(event)
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        self.events.append(event)
+
+
+class Holding(PlainSubscriber):
+    """Tells that it holds the bytes of its elements."""
+
+    def held(self) -> int:
+        return sum(map(len, self.elements))
+
+
+class Fixture:
+    def __init__(self, nursery: trio.Nursery, *observers: object, **limits: Any) -> None:
+        self.told: list[Exception] = []
+        self.service = Service()
+        self.limits = Limits(**limits)
+        self.streams = HostedStreams(
+            ConnectionSettings(
+                service=self.service,
+                registry=build_registry(observers),
+                limits=self.limits,
+                on_violation=self.told.append,
+                budget=MemoryBudget(self.limits.memory_budget),
+            )
+        )
+        self.streams.start(nursery)
+
+        @self.service.publisher("endless")
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                yield b"x" * 1000
+
+    async def open(self, name: str, subscriber: PlainSubscriber | None = None, peer: PeerIdentity = STRANGER) -> PlainSubscriber:
+        subscriber = subscriber or PlainSubscriber()
+        await self.streams.open(name, peer, subscriber, protocol="knock", address="knock://test")
+        return subscriber
+
+
+async def test_a_client_has_a_bounded_number_of_streams(autojump_clock: trio.testing.MockClock) -> None:
+    """Counted by principal, or by address; a stream that has ended makes room; another client is not affected."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_subscriptions=2)
+        first, _ = [await fixture.open("endless") for _ in range(2)]
+        with pytest.raises(LimitExceeded, match="2"):
+            await fixture.open("endless")
+        await fixture.open("endless", peer=PeerIdentity(address="a", host="192.0.2.2"))
+        for principal in ("alice", "bob"):
+            await fixture.open("endless", peer=PeerIdentity(address="a", host="192.0.2.1", principal=principal))
+        first.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        await fixture.open("endless")
+        with pytest.raises(LimitExceeded):
+            await fixture.open("endless")
+        fixture.streams.stop()
+    assert fixture.told == []
+    assert not fixture.streams.is_used
+
+
+async def test_all_clients_together_have_a_bounded_number_of_streams(autojump_clock: trio.testing.MockClock) -> None:
+    """`Limits.max_connections`: a client with many addresses gets no more."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_connections=3)
+        for number in range(3):
+            await fixture.open("endless", peer=PeerIdentity(address="a", host=f"192.0.2.{number}"))
+        with pytest.raises(LimitExceeded):
+            await fixture.open("endless", peer=PeerIdentity(address="a", host="192.0.2.9"))
+        fixture.streams.stop()
+
+
+async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(autojump_clock: trio.testing.MockClock) -> None:
+    """Its subscriber gets the reason, its publisher is cancelled, and the other stream goes on."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, memory_budget=100_000)
+        greedy, modest = await fixture.open("endless", Holding()), await fixture.open("endless", Holding())
+        modest.request(3)
+        greedy.request(1000)
+        await trio.testing.wait_all_tasks_blocked()
+        assert isinstance(greedy.error, PublisherFailed)
+        assert str(greedy.error) == "the memory of the server is full"
+        assert len(greedy.elements) < 100
+        assert (len(modest.elements), modest.error) == (3, None)
+        [told] = fixture.told
+        assert isinstance(told, LimitExceeded)
+        fixture.streams.stop()
+
+
+@pytest.mark.parametrize("element", [5, "text", [1], b"x" * 101])
+async def test_an_element_that_cannot_be_sent_ends_its_stream(element: object, autojump_clock: trio.testing.MockClock) -> None:
+    """The elements before it arrive; the type and the size are reported here, and the client is told less."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_element=100)
+        fixture.service.publish("wrong", [b"1", bytearray(b"2"), element, b"4"])
+        subscriber = await fixture.open("wrong")
+        subscriber.request(10)
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.elements == [b"1", b"2"]
+        assert str(subscriber.error) == "the publisher failed"
+        assert ["has published" in str(error) for error in fixture.told] == [True]
+
+
+async def test_a_shutdown_ends_each_stream(autojump_clock: trio.testing.MockClock) -> None:
+    """Its subscriber gets an error, and a stream that comes later is refused."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery)
+        subscriber = await fixture.open("endless")
+        assert fixture.streams.is_used
+        fixture.streams.stop()
+        assert str(subscriber.error) == "the server shuts down"
+        with pytest.raises(NotAvailable):
+            await fixture.open("endless")
+    assert not fixture.streams.is_used
+
+
+async def test_a_name_that_is_too_long_leads_nowhere(autojump_clock: trio.testing.MockClock) -> None:
+    """It is not looked up. A factory that fails tells the client its public text only."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_name=64)
+
+        @fixture.service.publisher("echo/{text}")
+        def echo(text: str) -> list[bytes]:
+            raise PublicError("out of order")
+
+        with pytest.raises(PublisherFailed, match="out of order"):
+            await fixture.open("echo/" + "x" * 59)
+        with pytest.raises(NotAvailable):
+            await fixture.open("echo/" + "x" * 60)
+        assert not fixture.streams.is_used
+
+
+async def test_observers_see_a_stream_as_a_connection_of_its_own(autojump_clock: trio.testing.MockClock) -> None:
+    """It is opened before its stream and closed after it, with the numbers of elements and bytes. One that is refused is not reported."""
+    observer = Observer()
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, observer)
+        fixture.service.publish("three", [b"1", b"22", b"333"])
+        with pytest.raises(NotAvailable):
+            await fixture.open("nowhere")
+        subscriber = await fixture.open("three")
+        subscriber.request(10)
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.is_completed
+    opened, began, ended, closed = observer.events
+    assert isinstance(opened, ConnectionOpened)
+    assert (opened.dialect, opened.address, opened.accepted) == ("knock", "knock://test", True)
+    assert isinstance(began, StreamOpened)
+    assert (began.publisher, began.pattern, began.outbound) == ("three", "three", True)
+    assert isinstance(ended, StreamEnded)
+    assert (ended.elements, ended.bytes, ended.outcome.value) == (3, 6, "completed")
+    assert isinstance(closed, ConnectionClosed)
+    assert opened.connection == began.connection == ended.connection == closed.connection
+
+
+async def test_elements_that_are_at_hand_come_in_batches(autojump_clock: trio.testing.MockClock) -> None:
+    """Also through the observers: a call for each element would cost more than the element."""
+
+    class Batches(PlainSubscriber):
+        calls = 0
+
+        def on_next_many(self, elements: list[bytes]) -> None:
+            self.calls += 1
+            self.elements.extend(elements)
+
+    async with trio.open_nursery() as nursery:
+        for observers in ((), (Observer(),)):
+            fixture = Fixture(nursery, *observers)
+            fixture.service.publish("many", [b"x"] * 1000)
+            subscriber = Batches()
+            await fixture.open("many", subscriber)
+            subscriber.request(1000)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(subscriber.elements) == 1000
+            assert subscriber.calls < 40

@@ -1,0 +1,63 @@
+"""Elements of fixed size, cut out of the pieces of their publisher."""
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from penstock.api import UsageError
+from penstock.core import Scope, from_iterable
+from penstock.runtime.service._pieces import ElementsOfPieces
+from penstock.testing import ManualPublisher
+from tests.runtime._plain_subscriber import PlainSubscriber
+
+
+async def test_each_element_of_a_piece_is_delivered_on_demand(autojump_clock: trio.testing.MockClock) -> None:
+    """One piece is kept at most, and the completion comes behind its last element."""
+    pieces = [b"aabbcc", bytearray(b"dd"), memoryview(b"eeff")]
+    async with trio.open_nursery() as nursery:
+        subscriber = PlainSubscriber()
+        from_iterable(pieces).attach(ElementsOfPieces(subscriber, 2), Scope(nursery))
+        seen = []
+        for n in (1, 1, 3, 1):
+            assert not subscriber.is_completed
+            subscriber.request(n)
+            await trio.testing.wait_all_tasks_blocked()
+            seen.append(len(subscriber.elements))
+        assert seen == [1, 2, 5, 6]
+        assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd", b"ee", b"ff"]
+        if not subscriber.is_completed:
+            subscriber.request(1)
+            await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.is_completed
+
+
+@pytest.mark.parametrize("piece", [b"", b"abc", "ab", 4, [b"ab"]])
+async def test_a_piece_that_has_no_whole_elements_fails_the_stream(piece: Any, autojump_clock: trio.testing.MockClock) -> None:
+    """The publisher is cancelled, and the error says what it has published."""
+    async with trio.open_nursery() as nursery:
+        subscriber, publisher = PlainSubscriber(), ManualPublisher()
+        publisher.subscribe(ElementsOfPieces(subscriber, 2))
+        subscriber.request(1)
+        publisher.emit(piece)
+        assert isinstance(subscriber.error, UsageError)
+        assert publisher.cancelled
+        nursery.cancel_scope.cancel()
+
+
+def test_a_cancel_reaches_the_publisher_and_silences_it() -> None:
+    """Also inside an element: nothing of the piece follows."""
+
+    class Leaving(PlainSubscriber):
+        def on_next(self, element: Any, /) -> None:
+            super().on_next(element)
+            self.cancel()
+
+    subscriber, publisher = Leaving(), ManualPublisher()
+    publisher.subscribe(ElementsOfPieces(subscriber, 1))
+    subscriber.request(5)
+    publisher.emit(b"abc")
+    assert subscriber.elements == [b"a"]
+    assert publisher.cancelled
+    assert not subscriber.is_completed
