@@ -69,6 +69,7 @@ from penstock.api._printable import printable, quoted_text
 from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
 from penstock.api._shown import shown
+from penstock.api._signal_tap import MakesTaps, SignalKind, SignalTap
 from penstock.api._text_of import text_of
 from penstock.api._traceback_text import traceback_text
 
@@ -108,6 +109,7 @@ __all__ = [
     "LogDamaged",
     "LogError",
     "LogLocked",
+    "MakesTaps",
     "MeetsPeers",
     "Model",
     "NoElement",
@@ -129,6 +131,8 @@ __all__ = [
     "SeesStreams",
     "SharedBatch",
     "SharedBytes",
+    "SignalKind",
+    "SignalTap",
     "SlowSubscriber",
     "SpeaksFirst",
     "StreamTimeout",

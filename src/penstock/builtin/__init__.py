@@ -1,8 +1,11 @@
 """penstock's own transports, serializers and extensions, offered through the hooks of `penstock.plugins` like those of any other plugin.
 
-May import `penstock.plugins`, `penstock.api`, attrs, trio and the standard library. Programs select a transport by its name in a URL
-(``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options: ``JsonSerializer(null=…)``.
+May import `penstock.plugins`, `penstock.api`, `penstock.recording`, attrs, trio and the standard library. Programs select a transport by
+its name in a URL (``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options:
+``JsonSerializer(null=…)``.
 """
+
+import os
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
@@ -17,6 +20,19 @@ from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
 from penstock.builtin._tls import TlsTransport
 from penstock.builtin._unix import UnixTransport
+from penstock.recording import RECORD
+
+# Only if the environment asks for a record: a plugin that observes signals makes each element dearer.
+if os.environ.get(RECORD):
+    from penstock.builtin._recording import (
+        penstock_connection_closed as penstock_connection_closed,
+    )
+    from penstock.builtin._recording import (
+        penstock_connection_opened as penstock_connection_opened,
+    )
+    from penstock.builtin._recording import (
+        penstock_signals as penstock_signals,
+    )
 
 __all__ = [
     "Auth",

@@ -37,6 +37,7 @@ from penstock.core._sources import (
 from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
 from penstock.core._subscriber_guard import SubscriberGuard
+from penstock.core._tapped_stream import TappedStream, size_of
 from penstock.core._topic import Topic, TopicStatistics
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "StreamStatistics",
     "Streamable",
     "SubscriberGuard",
+    "TappedStream",
     "Topic",
     "TopicStatistics",
     "ViolationSink",
@@ -97,6 +99,7 @@ __all__ = [
     "printable",
     "report",
     "single",
+    "size_of",
     "subscribe",
     "text_of",
     "timer",

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar,
 
 import trio
 
-from penstock.api import Publisher, Subscriber, UsageError, shown
+from penstock.api import MakesTaps, Publisher, Subscriber, UsageError, shown
 from penstock.core._apply_operator import apply_operator
 from penstock.core._bound_publisher import BoundPublisher
 from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
@@ -199,6 +199,10 @@ class Source(ABC, Generic[T_co]):
     def tap(self, function: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]":
         """Call `function` with each element, for its effect, and pass the element on."""
         return self.pipe(OPERATORS.tap(function))
+
+    def record(self, recorder: MakesTaps, name: str) -> "Source[T_co]":
+        """Record the signals between this place and the next one: see `penstock.recording.Recorder`."""
+        return self.pipe(OPERATORS.record(recorder, name))
 
     def pairwise(self) -> "Source[tuple[T_co, T_co]]":
         """Pass on each element together with the one before it, as a tuple ``(before, element)``."""

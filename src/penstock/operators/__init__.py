@@ -25,6 +25,7 @@ from penstock.operators._operator import (
 )
 from penstock.operators._pipe import pipe
 from penstock.operators._processor import processor
+from penstock.operators._record import record
 from penstock.operators._recover import on_error_resume, retry
 from penstock.operators._repeat import repeat
 from penstock.operators._select import distinct_until_changed, filter, first, skip, take, take_while  # noqa: A004  # the usual names
@@ -68,6 +69,7 @@ __all__ = [
     "pairwise",
     "pipe",
     "processor",
+    "record",
     "reduce",
     "repeat",
     "retry",

@@ -10,12 +10,12 @@ Rules of this file:
 
 import enum
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import attrs
 
-from penstock.api import printable, traceback_text
+from penstock.api import PluginError, SignalKind, SignalTap, printable, traceback_text
 from penstock.plugins._peer_identity import PeerIdentity
 
 _log: Final = logging.getLogger("penstock.plugins")
@@ -200,15 +200,19 @@ class _Observer:
     function: Callable[[Event], object]
     failures: int = 0
 
-    def notify(self, event: Event) -> None:
+    def notify(self, event: Event) -> object:
         try:
-            self.function(event)
+            return self.function(event)
         # The boundary to a plugin's code: an exception of an observer must not reach the connection that it observes.
         except Exception as error:
-            self.failures += 1
-            level = logging.ERROR if self.failures == 1 else logging.DEBUG
-            if _log.isEnabledFor(level) and (self.failures <= ALWAYS_LOGGED or _is_power_of_ten(self.failures)):
-                self._log_failure(level, type(event).__name__, error)
+            self._count_failure(event, error)
+            return None
+
+    def _count_failure(self, event: Event, error: Exception) -> None:
+        self.failures += 1
+        level = logging.ERROR if self.failures == 1 else logging.DEBUG
+        if _log.isEnabledFor(level) and (self.failures <= ALWAYS_LOGGED or _is_power_of_ten(self.failures)):
+            self._log_failure(level, type(event).__name__, error)
 
     def _log_failure(self, level: int, kind: str, error: Exception) -> None:
         times = f" ({self.failures:,} times by now)" if self.failures > ALWAYS_LOGGED else ""
@@ -218,6 +222,27 @@ class _Observer:
         # In place of the text that a formatter would make: an exception of an observer often repeats a name that a peer chose.
         record.exc_text = traceback_text(error)
         _log.handle(record)
+
+    def ask_for_tap(self, event: Event) -> SignalTap | None:
+        tap = self.notify(event)
+        if tap is None or isinstance(tap, SignalTap):
+            return tap
+        # Said as a failure of the plugin: called as a tap, this object would fail in each signal.
+        wrong = PluginError(f"returned {type(tap).__name__} from penstock_signals; return a SignalTap (each_signal, record), or None")
+        self._count_failure(event, wrong)
+        return None
+
+
+class _Taps:
+    """Several taps of one stream."""
+
+    def __init__(self, taps: Sequence[SignalTap]) -> None:
+        self._taps = taps
+        self.each_signal: bool = any(tap.each_signal for tap in taps)
+
+    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+        for tap in self._taps:
+            tap.record(kind, n, size, first, last, longest)
 
 
 def _is_power_of_ten(number: int) -> bool:
@@ -234,6 +259,7 @@ class Events:
     _streams_ended: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _connections_refused: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _reconnects: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _signals: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
 
     @classmethod
     def of(cls, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
@@ -242,6 +268,12 @@ class Events:
         for plugin, hook, function in observers:
             by_hook[hook].append(_Observer(plugin, function))
         return cls(*(tuple(by_hook[hook]) for hook in OBSERVER_HOOKS))
+
+    def joined_by(self, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
+        """Return one that reports to these as well."""
+        added = Events.of(observers)
+        names = [field.name for field in attrs.fields(Events)]
+        return Events(*(getattr(self, name) + getattr(added, name) for name in names))
 
     @property
     def wants_connections(self) -> bool:
@@ -252,6 +284,16 @@ class Events:
     def wants_streams(self) -> bool:
         """Whether a plugin observes streams. Check it before making a record for each of a million streams."""
         return bool(self._streams_opened or self._streams_ended)
+
+    @property
+    def wants_signals(self) -> bool:
+        """Whether a plugin may want to see the signals of streams."""
+        return bool(self._signals)
+
+    def tap(self, event: StreamOpened) -> SignalTap | None:
+        """Ask the plugins for a tap of the stream that `event` reports. Several taps become one."""
+        taps = [tap for tap in (observer.ask_for_tap(event) for observer in self._signals) if tap is not None]
+        return _Taps(taps) if len(taps) > 1 else next(iter(taps), None)
 
     def connection_opened(self, event: ConnectionOpened) -> None:
         """Report that a connection is open."""
@@ -292,4 +334,5 @@ OBSERVER_HOOKS: Final = (
     "penstock_stream_ended",
     "penstock_connection_refused",
     "penstock_reconnect",
+    "penstock_signals",
 )

@@ -14,6 +14,7 @@ from typing import Final
 
 import pluggy
 
+from penstock.api import SignalTap
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, ConnectionRefused, ReconnectEvent, StreamEnded, StreamOpened
 from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
@@ -106,6 +107,15 @@ def penstock_connection_refused(event: ConnectionRefused) -> None:
 @_spec
 def penstock_stream_opened(event: StreamOpened) -> None:
     """A subscription has begun. Called for every subscription of every connection: be quick. Since 0.1."""
+
+
+@_spec
+def penstock_signals(event: StreamOpened) -> SignalTap | None:
+    """A subscription has begun: return a tap that gets a row for each of its signals, or None. Since 0.1.
+
+    Called once for each subscription of every connection, behind ``penstock_stream_opened``. A stream without a tap costs nothing more.
+    A tap that raises gets no more rows of its stream.
+    """
 
 
 @_spec

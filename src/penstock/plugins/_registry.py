@@ -153,6 +153,12 @@ class Registry:
         reasons = f" These plugins have problems:{left_out}" if left_out else ""
         raise UsageError(f"there is no {kind} {name!r}; there is: {available}.{hint}{reasons}")
 
+    def observed_by(self, plugin: object) -> "Registry":
+        """Return a registry in which `plugin` observes as well. Raises PluginError if it cannot; what else it offers is not used."""
+        name = getattr(plugin, "__name__", None) or type(plugin).__name__
+        observers = examine(name, lambda: plugin, is_own=False).observers
+        return attrs.evolve(self, events=self.events.joined_by((name, hook, function) for hook, function in observers))
+
     def describe(self) -> str:
         """Return the plugins as lines for people: each with its version and offers, then the problems."""
         rows = [(report.name, _source(report), _result(report)) for report in self.plugins]

@@ -25,8 +25,10 @@ from penstock.api import (
     on_next_packed_of,
     split_packed,
 )
+from penstock.core import TappedStream
 from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
 from penstock.runtime.connection._access_log import AccessLog
+from penstock.runtime.connection._tapped_sending import TappedSending
 from penstock.runtime.service import StreamCount
 from penstock.session import SendingStream, Session
 
@@ -56,15 +58,18 @@ class ConnectionEvents:
         self._accepted = accepted
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
-        self._early: dict[tuple[int, bool], tuple[str, str]] = {}  # streams that began before that; bounded by those of this side
+        # Streams that began before that, with their taps to be; bounded by those of this side.
+        self._early: dict[tuple[int, bool], tuple[str, str, TappedStream | None]] = {}
         # Both are replaced by `start`: this object is made before its session.
         self._session: Session | None = None
         self._now: Callable[[], float] = float  # returns 0.0
-        self._served: dict[SendingStream, StreamCount] = {}  # bounded by the streams that the session serves
+        # Both are bounded by the streams that the session serves.
+        self._served: dict[SendingStream, StreamCount] = {}
+        self._tapped: dict[SendingStream, TappedSending] = {}
         self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
         """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
-        self.wants_streams: bool = events.wants_streams
-        """True if a plugin listens to streams. Plugins are fixed when the registry is built, so this is looked up once."""
+        self.wants_streams: bool = events.wants_streams or events.wants_signals
+        """True if a plugin observes streams or their signals. Plugins are fixed when the registry is built, so this is looked up once."""
 
     # --- the connection
 
@@ -84,8 +89,8 @@ class ConnectionEvents:
         )
         # Taken out first: an observer may cancel a stream from inside its hook.
         early, self._early = self._early, {}
-        for (stream, outbound), (publisher, pattern) in early.items():
-            self.report_stream(stream, publisher, outbound=outbound, pattern=pattern)
+        for (stream, outbound), (publisher, pattern, tapped) in early.items():
+            self.report_stream(stream, publisher, outbound=outbound, pattern=pattern, tapped=tapped)
 
     @property
     def transport(self) -> str:
@@ -106,7 +111,7 @@ class ConnectionEvents:
 
     def observe(self, subscriber: Subscriber[Any]) -> "ObservedStream":
         """Return a subscriber that counts what a stream of the peer delivers, and passes it on."""
-        return ObservedStream(self, subscriber)
+        return ObservedStream(self, subscriber, TappedStream(subscriber) if self._events.wants_signals else None)
 
     def serve(self, stream: SendingStream, pattern: str = "") -> StreamCount:
         """Report a stream that is about to be accepted, and return the record of its outcome. Its end is reported too.
@@ -116,14 +121,28 @@ class ConnectionEvents:
         # Kept by stream and not by id: an id may be used again as soon as its stream has ended.
         served = self._served[stream] = StreamCount(partial(self._report_served, stream, pattern))
         stream.when_over = served.on_stream_end
-        self.report_stream(stream.id, str(stream.target), outbound=True, pattern=pattern)
+        tapped = None
+        if self._events.wants_signals:
+            tapped = self._tapped[stream] = TappedSending(served, stream)
+        self.report_stream(stream.id, str(stream.target), outbound=True, pattern=pattern, tapped=tapped)
         return served
 
     def watch(self, stream: SendingStream) -> Subscriber[Any]:
         """Return the subscriber for the publisher of `stream`: one that remembers the outcome, if `serve` was called for the stream."""
         # Only a stream that is reported gets an object in front of it: the others keep the shorter path.
+        tapped = self._tapped.get(stream)
+        if tapped is not None and not tapped.is_passed_by:
+            return tapped
         served = self._served.get(stream)
         return stream if served is None else ServedStream(served, stream)
+
+    def watch_call(self, stream: SendingStream, call: Subscription) -> Subscription:
+        """Return the subscription for a request that a handler answers: `call`, or an object in front of it that a tap watches."""
+        tapped = self._tapped.get(stream)
+        if tapped is None or tapped.is_passed_by:
+            return call
+        tapped.use(call)
+        return tapped
 
     def on_failure(self, stream: SendingStream, error: BaseException) -> None:
         """Remember that the publisher of a served stream failed, or published what cannot be sent."""
@@ -131,14 +150,18 @@ class ConnectionEvents:
         if served is not None:
             served.fail(error)
 
-    def report_stream(self, stream: int, publisher: str, *, outbound: bool, pattern: str = "") -> float:
-        """Report that a stream has begun, and return the time; `outbound` streams are served by this side."""
+    def report_stream(self, stream: int, publisher: str, *, outbound: bool, pattern: str = "", tapped: TappedStream | None = None) -> float:
+        """Report that a stream has begun, and return the time; `outbound` streams are served by this side.
+
+        `tapped` gets the tap of the stream, if a plugin wants to see its signals.
+        """
         if self._number:
-            self._events.stream_opened(
-                StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound, pattern=pattern)
-            )
+            event = StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound, pattern=pattern)
+            self._events.stream_opened(event)
+            if tapped is not None:
+                tapped.begin(self._events.tap(event))
         else:
-            self._early[stream, outbound] = publisher, pattern
+            self._early[stream, outbound] = publisher, pattern, tapped
         return self._now()
 
     def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
@@ -169,6 +192,7 @@ class ConnectionEvents:
 
     def _report_served(self, stream: SendingStream, pattern: str, served: StreamCount) -> None:
         self._served.pop(stream, None)
+        self._tapped.pop(stream, None)
         # The stream counts its elements itself, those of a run together.
         ended = EndedStream(
             stream.id,
@@ -218,20 +242,22 @@ class ServedStream(Subscriber[Any]):
 
     def on_complete(self, /) -> None:
         # As in on_error: before the signal.
-        self._served.outcome = Outcome.COMPLETED
+        self._served.set_completed()
         self._stream.on_complete()
 
 
 class ObservedStream(Subscriber[Any], Subscription):
     """Counts what a stream of the peer delivers to its subscriber here, and reports the end once."""
 
-    __slots__ = ("_began_at", "_bytes", "_elements", "_events", "_id", "_publisher", "_subscriber", "_upstream")
+    __slots__ = ("_began_at", "_bytes", "_elements", "_events", "_id", "_publisher", "_subscriber", "_tapped", "_upstream")
 
     _upstream: Subscription
 
-    def __init__(self, events: ConnectionEvents, subscriber: Subscriber[Any]) -> None:
+    def __init__(self, events: ConnectionEvents, subscriber: Subscriber[Any], tapped: TappedStream | None = None) -> None:
+        """`tapped` stands in front of `subscriber`, if a plugin may want to see the signals."""
         self._events = events
-        self._subscriber: Subscriber[Any] | None = subscriber
+        self._subscriber: Subscriber[Any] | None = tapped or subscriber
+        self._tapped = tapped
         self._id = -1  # until the peer was asked
         self._publisher = ""  # the same
         self._began_at = 0.0
@@ -242,7 +268,7 @@ class ObservedStream(Subscriber[Any], Subscription):
         """Report the beginning: the peer was asked. Nothing is reported if the subscriber has cancelled inside on_subscribe."""
         if self._subscriber is not None:
             self._id, self._publisher = stream, publisher
-            self._began_at = self._events.report_stream(stream, publisher, outbound=False)
+            self._began_at = self._events.report_stream(stream, publisher, outbound=False, tapped=self._tapped)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription

@@ -147,7 +147,7 @@ class IncomingRequests:
             else:
                 call = HandlerCall(self._calls, found, data, self.peer, stream, stream.when_over, stream.answer)
             stream.when_over = call.on_stream_end
-            stream.accept_call(call)
+            stream.accept_call(self._events.watch_call(stream, call) if self._events.wants_streams else call)
             return
         # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
         is_idle = found.waits_for_demand

@@ -10,6 +10,7 @@ Rules of this file:
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from os import PathLike
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -28,6 +29,7 @@ from penstock.plugins import (
     build_registry,
     parse_url,
 )
+from penstock.recording import Recorder
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
@@ -82,6 +84,7 @@ def serve(
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    record: Recorder | str | PathLike[str] | None = None,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -90,10 +93,11 @@ def serve(
     A URL without a ``+`` speaks every installed protocol: the first bytes of a client show which. ``rsio+tcp://…`` and
     ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check.
     Port 0 takes a free one; `Server.addresses` tells which.
+    `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
     Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
     """
-    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "on_violation"))
+    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "on_violation"))
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     if not isinstance(service, Service):
@@ -109,6 +113,11 @@ def serve(
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
     budget = MemoryBudget(limits.memory_budget)
+    own_recorder = None
+    if record is not None:
+        recorder = record if isinstance(record, Recorder) else Recorder(record)
+        own_recorder = None if recorder is record else recorder
+        registry = registry.observed_by(recorder)
     return Server(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
@@ -116,6 +125,7 @@ def serve(
         connections=ServedConnections(budget),
         extensions=found,
         options=(options or TransportOptions()).within(limits),
+        recorder=own_recorder,
     )
 
 
@@ -131,8 +141,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         connections: ServedConnections,
         extensions: NegotiableExtensions,
         options: TransportOptions,
+        recorder: Recorder | None = None,
     ) -> None:
+        """`recorder` is closed with the server."""
         self._settings = settings
+        self._recorder = recorder
         self._admission = admission
         self._extensions = extensions
         self._options = options
@@ -231,6 +244,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
+        if self._recorder is not None:
+            with trio.CancelScope(shield=True):  # bounded by the recorder, which waits for the disk
+                await trio.to_thread.run_sync(self._recorder.close)
 
     async def _cancel_connections(self) -> None:
         """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""

@@ -32,6 +32,10 @@ class StreamCount:
         """Remember that the publisher failed."""
         self.outcome, self.error = Outcome.FAILED, error
 
+    def set_completed(self) -> None:
+        """Remember that the publisher completed."""
+        self.outcome = Outcome.COMPLETED
+
     def on_stream_end(self) -> None:
         """Report the end."""
         self._report(self)
@@ -72,5 +76,5 @@ class CountingSubscriber(Subscriber[Any]):
 
     def on_complete(self, /) -> None:
         # As in on_error: before the signal.
-        self._count.outcome = Outcome.COMPLETED
+        self._count.set_completed()
         self._subscriber.on_complete()

@@ -1,0 +1,74 @@
+"""Counts the signals of one stream as they pass, and makes the rows of its tap.
+
+Rules of this file:
+
+* The counter trusts no other count: it judges those of the stream.
+* Times come from the clock that never goes back. The wall clock was read once, so that files of several processes have one time.
+* An exception of a tap ends its recording, and is logged. The stream goes on.
+"""
+
+import logging
+from time import perf_counter_ns, time_ns
+from typing import Final
+
+from penstock.api import SignalKind, SignalTap, text_of
+from penstock.core._limited_log import limited_log, place_of
+
+LONGEST_ROW: Final = 1_000_000_000
+"""Nanoseconds after which elements get a row although no other signal came."""
+
+_SINCE_1970: Final = time_ns() - perf_counter_ns()
+
+LOG: Final = "penstock.recording"
+"""The logger of taps and recorders."""
+
+
+class SignalCounter:
+    """Counts for one tap."""
+
+    __slots__ = ("_count", "_each", "_first", "_last", "_longest", "_size", "_tap")
+
+    def __init__(self, tap: SignalTap) -> None:
+        self._tap: SignalTap | None = tap
+        self._each = tap.each_signal
+        self._count = self._size = self._first = self._last = self._longest = 0
+
+    def elements(self, n: int, size: int) -> int:
+        """Count `n` elements of `size` bytes that are about to pass. Return the time, for `returned`."""
+        now = perf_counter_ns()
+        if not self._count:
+            self._first = now
+        self._count += n
+        self._size += size
+        self._last = now
+        if self._each or now - self._first >= LONGEST_ROW:
+            self.flush()
+        return now
+
+    def signal(self, kind: SignalKind, n: int = 0) -> int:
+        """Make the row of another signal that is about to pass, behind that of the elements before it. Return the time."""
+        if self._count:
+            self.flush()
+        now = perf_counter_ns()
+        self._record(kind, n, 0, now, now)
+        return now
+
+    def returned(self, began: int) -> None:
+        """Note how long the signal that began at `began` has taken."""
+        self._longest = max(self._longest, perf_counter_ns() - began)
+
+    def flush(self) -> None:
+        """Make the row of the elements that were counted."""
+        count, size, self._count, self._size = self._count, self._size, 0, 0
+        self._record(SignalKind.ON_NEXT, count, size, self._first, self._last)
+
+    def _record(self, kind: SignalKind, n: int, size: int, first: int, last: int) -> None:
+        if self._tap is None:
+            return
+        longest, self._longest = self._longest, 0
+        try:
+            self._tap.record(kind, n, size, first + _SINCE_1970, last + _SINCE_1970, longest)
+        except Exception as error:  # boundary: a tap is code of a plugin or of the user, and must not end the stream that it watches
+            self._tap = None
+            text = "the tap of a stream raised %s: %s; it gets no more rows of this stream"
+            limited_log(LOG).write(logging.ERROR, place_of(error), text, type(error).__name__, text_of(error), error=error)
