@@ -10,13 +10,25 @@ from typing import Any, Final
 import attrs
 
 from penstock import operators as ops
-from penstock.api import UNBOUNDED
+from penstock.api import UNBOUNDED, SignalKind
 from penstock.core import SlowPolicy, Topic, single
 from penstock.operators import Operator
 from tests.operators.harness import MAX_ELEMENTS, OperatorHarness, Token
 
 STEPS: Final = 24
 """How many requests `steady` covers."""
+
+
+class NoTaps:
+    """A recorder whose taps keep nothing."""
+
+    each_signal = False
+
+    def tap(self, name: str, /) -> "NoTaps":
+        return self
+
+    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+        """Keep nothing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -150,6 +162,7 @@ PROMISES: Final[list[Promise]] = [
     # --- _transform.py
     *_plain_and_async("map", ops.map, lambda token: token),
     *_plain_and_async("tap", ops.tap, lambda token: None),
+    Promise(name="record", make=lambda harness: ops.record(NoTaps(), "x")),
     *_plain_and_async("scan", lambda function: ops.scan(function, 0), lambda total, token: token, bound=1, remembered=1),
     Promise(
         name="pairwise",

@@ -18,6 +18,7 @@ from penstock_tck import CountingPublisher
 
 import penstock
 from penstock import UNBOUNDED, Source, ops, pipe
+from tests.operators.promises import NoTaps
 from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
 
 PACE = 0.01
@@ -106,6 +107,7 @@ ROWS = [
     # --- _transform.py
     *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_identity)))),
     *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_identity)))),
+    Row(name="record", build=lambda up, n, *e: pipe(up(n, *e), ops.record(NoTaps(), "x"))),
     *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
     Row(name="pairwise", build=lambda up, n, *e: pipe(up(min(n + 1, UNBOUNDED), *e), ops.pairwise())),
     *_plain_and_async(

@@ -14,6 +14,7 @@ from penstock_tck import ProcessorVerification, PublisherVerification, Subscribe
 
 import penstock
 from penstock import Publisher, Subscriber, Subscription, ops
+from tests.operators.promises import NoTaps
 
 
 class _Operator(ProcessorVerification):
@@ -105,6 +106,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "map, async": _row(ops.map(_async(_identity)), **_ERRORS_OVERTAKE),
     "tap": _row(ops.tap(_identity), eager_completion=True),
     "tap, async": _row(ops.tap(_async(_identity)), **_ERRORS_OVERTAKE),
+    "record": _row(ops.record(NoTaps(), "x"), eager_completion=True),
     "scan": _row(ops.scan(_latest_element, 0), eager_completion=True),
     "scan, async": _row(ops.scan(_async(_latest_element), 0), **_ERRORS_OVERTAKE),
     # --- _select.py

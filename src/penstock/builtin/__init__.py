@@ -5,8 +5,6 @@ its name in a URL (``tcp://…``) and a serializer by an argument (``serializer=
 ``JsonSerializer(null=…)``.
 """
 
-import os
-
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
 from penstock.builtin._exec import ExecTransport
@@ -20,19 +18,15 @@ from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
 from penstock.builtin._tls import TlsTransport
 from penstock.builtin._unix import UnixTransport
-from penstock.recording import RECORD
+from penstock.recording import is_recording_wanted as _is_recording_wanted
 
 # Only if the environment asks for a record: a plugin that observes signals makes each element dearer.
-if os.environ.get(RECORD):
-    from penstock.builtin._recording import (
-        penstock_connection_closed as penstock_connection_closed,
-    )
-    from penstock.builtin._recording import (
-        penstock_connection_opened as penstock_connection_opened,
-    )
-    from penstock.builtin._recording import (
-        penstock_signals as penstock_signals,
-    )
+if _is_recording_wanted():
+    from penstock.builtin import _recording
+
+    penstock_connection_opened = _recording.penstock_connection_opened
+    penstock_connection_closed = _recording.penstock_connection_closed
+    penstock_signals = _recording.penstock_signals
 
 __all__ = [
     "Auth",

@@ -201,7 +201,7 @@ class Source(ABC, Generic[T_co]):
         return self.pipe(OPERATORS.tap(function))
 
     def record(self, recorder: MakesTaps, name: str) -> "Source[T_co]":
-        """Record the signals between this place and the next one: see `penstock.recording.Recorder`."""
+        """Record the signals between this place and the next one, under `name`: see `penstock.recording.Recorder`."""
         return self.pipe(OPERATORS.record(recorder, name))
 
     def pairwise(self) -> "Source[tuple[T_co, T_co]]":

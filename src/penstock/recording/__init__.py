@@ -4,7 +4,19 @@ May import `penstock.api`, `penstock.core`, `penstock.plugins`, attrs and the st
 """
 
 from penstock.recording._columns import PACKED, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
-from penstock.recording._process import DETAIL, RECORD, SAMPLE, process_recorder
+from penstock.recording._process import DETAIL, RECORD, SAMPLE, is_recording_wanted, process_recorder
 from penstock.recording._recorder import Recorder
 
-__all__ = ["DETAIL", "PACKED", "RECORD", "SAMPLE", "SIGNALS", "STREAM", "SUBSCRIPTIONS", "VERSION", "Recorder", "process_recorder"]
+__all__ = [
+    "DETAIL",
+    "PACKED",
+    "RECORD",
+    "SAMPLE",
+    "SIGNALS",
+    "STREAM",
+    "SUBSCRIPTIONS",
+    "VERSION",
+    "Recorder",
+    "is_recording_wanted",
+    "process_recorder",
+]

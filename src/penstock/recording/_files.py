@@ -1,5 +1,6 @@
 """The files of one process: signals and subscriptions as Parquet, and a small JSON file about the process.
 
+Programs that record nothing must not import this file: numpy and pyarrow take 0.2 s, and may be missing.
 A file has the name `….part` while it is written, and gets its own name when it is whole. So a reader never meets half a file.
 """
 
@@ -13,6 +14,10 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from penstock.recording._columns import PACKED, PROCESSES, ROW_BYTES, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
 from penstock.recording._tap import Recorded
 
@@ -23,14 +28,6 @@ class RecordFiles:
     """Writes the files of one process. All methods are called by one thread; each raises OSError if the disk refuses."""
 
     def __init__(self, folder: Path, process: int) -> None:
-        # Here and not at the top of the file: programs that record nothing do not need these libraries, and they take 0.2 s to import.
-        import numpy as np  # noqa: PLC0415
-        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
-        from pyarrow import parquet  # noqa: PLC0415
-
-        self._numpy: Any = np
-        self._arrow: Any = pa
-        self._parquet: Any = parquet
         self.folder: Path = folder
         self._process = process
         self._number = 0
@@ -50,12 +47,12 @@ class RecordFiles:
     def write_signals(self, blocks: "Iterable[tuple[Recorded, bytes | bytearray]]") -> int:
         """Write the packed rows of some subscriptions as one row group, those of a subscription together. Return the number of rows."""
         tables = [self._table(recorded, rows) for recorded, rows in blocks]
-        table = self._arrow.concat_tables(tables)
+        table = pa.concat_tables(tables)
         if self._writer is None:
             self._number += 1
             self.folder.mkdir(parents=True, exist_ok=True)
             self._path = self.folder / f"{SIGNALS}-{self._process:016x}-{self._number:06d}.parquet.part"
-            self._writer = self._parquet.ParquetWriter(self._path, self._schema(), compression=COMPRESSION)
+            self._writer = pq.ParquetWriter(self._path, self._schema(), compression=COMPRESSION)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         return int(table.num_rows)
 
@@ -69,7 +66,7 @@ class RecordFiles:
         if rows:
             self.folder.mkdir(parents=True, exist_ok=True)
             part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
-            self._parquet.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
+            pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
             part.rename(part.with_suffix(""))
 
     def give_up(self) -> None:
@@ -108,37 +105,34 @@ class RecordFiles:
     # --- inside
 
     def _schema(self) -> Any:
-        arrow = self._arrow
-        shared = {"process": arrow.int64(), "subscription": arrow.int64(), "connection": arrow.int64(), "stream": arrow.int64()}
-        columns = [(name, shared.get(name, arrow.bool_())) for name in STREAM]
-        columns += [(name, arrow.int8() if name == "kind" else arrow.int64()) for name in PACKED]
-        return arrow.schema(columns)
+        shared = {"process": pa.int64(), "subscription": pa.int64(), "connection": pa.int64(), "stream": pa.int64()}
+        columns = [(name, shared.get(name, pa.bool_())) for name in STREAM]
+        columns += [(name, pa.int8() if name == "kind" else pa.int64()) for name in PACKED]
+        return pa.schema(columns)
 
     def _table(self, recorded: Recorded, rows: bytes | bytearray) -> Any:
-        numpy, arrow = self._numpy, self._arrow
-        columns = numpy.frombuffer(rows, dtype="<i8").reshape(-1, ROW_BYTES // 8)
+        columns = np.frombuffer(rows, dtype="<i8").reshape(-1, ROW_BYTES // 8)
         count = len(columns)
         stream = (self._process, recorded.subscription, recorded.connection, recorded.stream)
-        shared = [numpy.full(count, value, dtype="int64") for value in stream]
-        values = [arrow.array(column) for column in shared]
-        values.append(arrow.array(numpy.full(count, recorded.outbound)))
+        shared = [np.full(count, value, dtype="int64") for value in stream]
+        values = [pa.array(column) for column in shared]
+        values.append(pa.array(np.full(count, recorded.outbound)))
         for position, name in enumerate(PACKED):
             column = columns[:, position]
-            values.append(arrow.array(column.astype("int8" if name == "kind" else "int64")))
-        return arrow.Table.from_arrays(values, schema=self._schema())
+            values.append(pa.array(column.astype("int8" if name == "kind" else "int64")))
+        return pa.Table.from_arrays(values, schema=self._schema())
 
     def _subscriptions(self, rows: list[Recorded]) -> Any:
-        arrow = self._arrow
-        return arrow.table(
+        return pa.table(
             {
-                "process": arrow.array([self._process] * len(rows), arrow.int64()),
-                "subscription": arrow.array([row.subscription for row in rows], arrow.int64()),
-                "connection": arrow.array([row.connection for row in rows], arrow.int64()),
-                "stream": arrow.array([row.stream for row in rows], arrow.int64()),
-                "outbound": arrow.array([row.outbound for row in rows], arrow.bool_()),
-                "publisher": arrow.array([row.publisher for row in rows], arrow.string()),
-                "pattern": arrow.array([row.pattern for row in rows], arrow.string()),
-                "peer": arrow.array([row.peer for row in rows], arrow.string()),
-                "began": arrow.array([row.began for row in rows], arrow.int64()),
+                "process": pa.array([self._process] * len(rows), pa.int64()),
+                "subscription": pa.array([row.subscription for row in rows], pa.int64()),
+                "connection": pa.array([row.connection for row in rows], pa.int64()),
+                "stream": pa.array([row.stream for row in rows], pa.int64()),
+                "outbound": pa.array([row.outbound for row in rows], pa.bool_()),
+                "publisher": pa.array([row.publisher for row in rows], pa.string()),
+                "pattern": pa.array([row.pattern for row in rows], pa.string()),
+                "peer": pa.array([row.peer for row in rows], pa.string()),
+                "began": pa.array([row.began for row in rows], pa.int64()),
             }
         )

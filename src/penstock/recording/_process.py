@@ -18,6 +18,11 @@ SAMPLE: Final = "PENSTOCK_RECORD_SAMPLE"
 _recorders: Final[dict[int, Recorder]] = {}  # by process: a forked child has its own
 
 
+def is_recording_wanted() -> bool:
+    """Return whether the environment asks for a record."""
+    return bool(os.environ.get(RECORD))
+
+
 def process_recorder() -> Recorder | None:
     """Return the recorder of this process, or None if the environment does not ask for one. Raises UsageError as `Recorder` does."""
     folder = os.environ.get(RECORD, "")

@@ -18,7 +18,6 @@ from typing import Final, Literal, Self
 
 from penstock.api import SignalTap, UsageError
 from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
-from penstock.recording._files import RecordFiles
 from penstock.recording._tap import Intake, Recorded, StreamTap
 from penstock.recording._writer_thread import WriterThread
 
@@ -60,9 +59,11 @@ class Recorder:
         self.process: int = randbits(62)
         """The number of this process in the files."""
         try:
-            self._files = RecordFiles(self.folder, self.process)
+            # Here: programs that record nothing must not import these libraries.
+            from penstock.recording._files import RecordFiles  # noqa: PLC0415  # it takes 0.2 s, and may fail
         except ImportError as error:
             raise UsageError(f"{_INSTALL} ({error})") from None
+        self._files = RecordFiles(self.folder, self.process)
         self._sample = sample
         self._each_signal = detail == "signals"
         self._intake = Intake(max_rows)

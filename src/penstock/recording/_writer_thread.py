@@ -10,11 +10,17 @@ import logging
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from penstock.core import limited_log
 from penstock.recording._columns import ROW_BYTES
-from penstock.recording._files import RecordFiles
 from penstock.recording._tap import Intake, Recorded
+
+if TYPE_CHECKING:
+    from penstock.recording._files import RecordFiles
+
+LOG: Final = "penstock.recording"
+"""The logger."""
 
 INTERVAL: Final = 0.25
 """Seconds between two looks at the taps. The room for rows lasts as long at a million rows a second."""
@@ -31,19 +37,16 @@ MOST_NEW: Final = 65_536
 STOP_SECONDS: Final = 30.0
 """Seconds that `WriterThread.stop` waits for a disk that hangs."""
 
-_log: Final = logging.getLogger("penstock.recording")
-
 
 class WriterThread(threading.Thread):
     """Writes the rows of one recorder."""
 
-    def __init__(self, files: RecordFiles, intake: Intake, *, rotate_seconds: float, rotate_bytes: int) -> None:
+    def __init__(self, files: "RecordFiles", intake: Intake, *, rotate_seconds: float, rotate_bytes: int) -> None:
         # A daemon: a disk that hangs must not keep the program from ending.
         super().__init__(name="penstock recorder", daemon=True)
         self._files = files
         self._intake = intake
-        self._rotate_seconds = rotate_seconds
-        self._rotate_bytes = rotate_bytes
+        self._rotate = rotate_seconds, rotate_bytes
         self._is_stopping = threading.Event()
         self._held: dict[int, tuple[Recorded, bytearray]] = {}  # bounded by GROUP_ROWS and the rows of one look
         self._held_rows = 0
@@ -51,6 +54,7 @@ class WriterThread(threading.Thread):
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False
+        self._lines = limited_log(LOG)  # made here, because `limited_log` gives a thread that is none of trio's a new one with each call
         self.rows: int = 0
         """Rows that were written."""
         self.refused: int = 0
@@ -58,14 +62,14 @@ class WriterThread(threading.Thread):
 
     def run(self) -> None:
         """Write until `stop` is called."""
-        began = monotonic()
+        began, (seconds, size) = monotonic(), self._rotate
         self._attempt(self._write_process)
         while not self._is_stopping.wait(INTERVAL):
             self._take()
             if self._held_rows >= GROUP_ROWS:
                 self._write()
-            is_large = self._files.size >= self._rotate_bytes or len(self._new) >= MOST_NEW
-            if is_large or monotonic() - began >= self._rotate_seconds:
+            is_large = self._files.size >= size or len(self._new) >= MOST_NEW
+            if is_large or monotonic() - began >= seconds:
                 began = monotonic()
                 self._end_file()
         self._take()
@@ -133,7 +137,7 @@ class WriterThread(threading.Thread):
             # Once until it works again: the reason stays the same, and the count is in the file of the process.
             if not self._has_failed:
                 text = "the recorder cannot write to %s: %s. It drops rows and counts them, and tries again each %g s"
-                _log.error(text, self._files.folder, error, PAUSE)
+                self._lines.write(logging.ERROR, "disk", text, self._files.folder, error, PAUSE)
             self._has_failed = True
             return False
         self._has_failed = False

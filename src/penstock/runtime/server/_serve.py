@@ -113,20 +113,37 @@ def serve(
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
     budget = MemoryBudget(limits.memory_budget)
-    own_recorder = None
-    if record is not None:
-        recorder = record if isinstance(record, Recorder) else Recorder(record)
-        own_recorder = None if recorder is record else recorder
+    recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
+    if recorder is not None:
         registry = registry.observed_by(recorder)
-    return Server(
+    server = Server(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
         admission=Admission(limits),
         connections=ServedConnections(budget),
         extensions=found,
         options=(options or TransportOptions()).within(limits),
-        recorder=own_recorder,
     )
+    # A recorder of the caller stays open.
+    return server if recorder is record or recorder is None else _Recorded(server, recorder)
+
+
+class _Recorded(AbstractAsyncContextManager["Server"]):
+    """A server, and the recorder that is closed with it."""
+
+    def __init__(self, server: "Server", recorder: Recorder) -> None:
+        self._server = server
+        self._recorder = recorder
+
+    async def __aenter__(self) -> "Server":
+        return await self._server.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            await self._server.__aexit__(kind, error, trace)
+        finally:
+            with trio.CancelScope(shield=True):  # bounded by the recorder, which waits STOP_SECONDS for the disk
+                await trio.to_thread.run_sync(self._recorder.close)
 
 
 class Server(AbstractAsyncContextManager["Server"]):
@@ -141,11 +158,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         connections: ServedConnections,
         extensions: NegotiableExtensions,
         options: TransportOptions,
-        recorder: Recorder | None = None,
     ) -> None:
-        """`recorder` is closed with the server."""
         self._settings = settings
-        self._recorder = recorder
         self._admission = admission
         self._extensions = extensions
         self._options = options
@@ -244,9 +258,6 @@ class Server(AbstractAsyncContextManager["Server"]):
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
-        if self._recorder is not None:
-            with trio.CancelScope(shield=True):  # bounded by the recorder, which waits for the disk
-                await trio.to_thread.run_sync(self._recorder.close)
 
     async def _cancel_connections(self) -> None:
         """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""

@@ -1,0 +1,99 @@
+"""The thread writes rows together, ends files in time, and counts what the disk refuses."""
+
+import logging
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.api import SignalKind
+from penstock.recording import Recorder, _files, _writer_thread
+from penstock.recording._tap import Recorded
+from tests._real_time import HANGS_AFTER
+from tests.recording._record import facts_of, rows_of
+
+
+def test_the_rows_of_a_subscription_stand_together(tmp_path: Path, stopped: None) -> None:
+    """Rows of several streams come mixed, and each stream has one piece in the row group."""
+    with Recorder(tmp_path) as recorder:
+        taps = [recorder.tap(name) for name in "abc"]
+        for number in range(30):
+            tap = taps[number % 3]
+            assert tap is not None
+            tap.record(SignalKind.REQUEST, number, 0, number, number, 0)
+    table = pq.read_table(next(tmp_path.glob("signals-*.parquet")))
+    assert table["subscription"].to_pylist() == [1] * 10 + [2] * 10 + [3] * 10
+
+
+def test_a_disk_that_refuses_costs_rows_and_no_stream(tmp_path: Path, stopped: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The rows are counted as dropped, and one line names the folder and the cause."""
+    folder = tmp_path / "record"
+    folder.write_text("a file, where the folder should be")
+    caplog.set_level(logging.ERROR)
+    with Recorder(folder) as recorder:
+        tap = recorder.tap("x")
+        assert tap is not None
+        tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
+    assert (recorder.rows, recorder.dropped) == (0, 1)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"the recorder cannot write to {folder}: ")
+
+
+@pytest.mark.parametrize("options", [{"rotate_seconds": 1e-9}, {"rotate_bytes": 1}, {}])
+def test_files_end_after_a_time_after_a_size_and_after_many_streams(
+    options: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a number of its own, and is whole as soon as it has its name."""
+    monkeypatch.setattr(_writer_thread, "INTERVAL", 0.001)
+    monkeypatch.setattr(_writer_thread, "GROUP_ROWS", 1)
+    monkeypatch.setattr(_writer_thread, "MOST_NEW", 1_000_000 if options else 1)
+    ended = threading.Semaphore(0)
+    finish = _files.RecordFiles.finish
+
+    def tell(files: _files.RecordFiles, new: Iterable[Recorded]) -> None:
+        streams = list(new)
+        finish(files, streams)
+        if streams:
+            ended.release()
+
+    monkeypatch.setattr(_files.RecordFiles, "finish", tell)
+    with Recorder(tmp_path, **options) as recorder:  # type: ignore[arg-type]  # each option has its own type
+        for _ in range(3):
+            tap = recorder.tap("x")
+            assert tap is not None
+            tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
+            assert ended.acquire(timeout=HANGS_AFTER)
+    assert len(list(tmp_path.glob("subscriptions-*.parquet"))) == 3
+    assert len(list(tmp_path.glob("signals-*.parquet"))) >= 1
+    assert len(rows_of(tmp_path)) == 3
+
+
+def test_a_disk_that_works_again_gets_the_later_rows(
+    tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first file is refused as a whole, and counted; after the pause the next rows have a file."""
+    monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
+    recorder = Recorder(tmp_path)
+    tap = recorder.tap("x")
+    assert tap is not None
+    thread = recorder._thread
+    assert thread is not None
+    thread.stop()  # from here on this test does the thread's work
+    for refuses in (True, False):
+        tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
+        with monkeypatch.context() as patch:
+            if refuses:
+                patch.setattr(thread._files, "write_signals", _refuse)
+            thread._take()
+            thread._write()
+        assert (recorder.rows, recorder.dropped) == ((0, 1) if refuses else (1, 1))
+    thread._end_file(is_over=True)
+    assert [row["seq"] for row in rows_of(tmp_path)] == [1]
+    assert facts_of(tmp_path)["dropped"] == 1
+    assert len(caplog.records) == 1
+
+
+def _refuse(blocks: object) -> int:
+    raise OSError(28, "No space left on device")
