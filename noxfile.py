@@ -240,12 +240,23 @@ def tck(session: nox.Session) -> None:
 @nox.session(python=MAIN)
 def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates installed into a fresh environment."""
-    folders = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
+    found = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
+    folders = [folder for folder in found if folder != SPARK]
     _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", _with_extras(folder)))))
     for folder in folders:
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
         session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
     session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", *session.posargs)
+
+
+SPARK = "plugins/penstock-spark"  # its session installs 600 MB
+
+
+@nox.session(python=MAIN)
+def spark(session: nox.Session) -> None:
+    """The tests of plugins/penstock-spark, on a Spark session of this machine with two tasks at once. Needs Java 17."""
+    _prepare(session, "tests", distributions=(*EDITABLE, "-e", _with_extras(SPARK)))
+    session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, f"{SPARK}/tests", *session.posargs)
 
 
 @nox.session(python=MAIN)
@@ -359,6 +370,7 @@ def _default_sessions() -> list[str]:
         "cuts",
         "tck",
         "plugins",
+        "spark",
         "examples",
         "docs",
         "build",

@@ -34,9 +34,12 @@ def test_each_subscription_of_the_kit_is_cancelled_or_ended(verification: type[V
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
-def test_checks_are_quick(verification: type[Verification]) -> None:
-    """A run of one check takes milliseconds. A check that waited in real time would take a minute for a minute of silence."""
-    slow = {result.check: result.seconds for result in _results(verification) if result.seconds > 3.0}
+def test_checks_do_not_wait_in_real_time(verification: type[Verification]) -> None:
+    """A run of one check takes milliseconds. One that waited in real time would take a minute for a minute of silence.
+
+    The bound is no judgement of speed: on a busy machine a check took 3 s.
+    """
+    slow = {result.check: result.seconds for result in _results(verification) if result.seconds > 45.0}
     assert slow == {}
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import Limits
-from penstock.cli import _bench, _cat, _plugins, _pub, _record, _serve, _tck
+from penstock.cli import _audit, _bench, _cat, _plugins, _pub, _record, _serve, _tck
 from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
@@ -30,7 +30,16 @@ Streams between programs, at the pace of their consumer.
 Elements go to standard output, messages to standard error.
 """
 
-COMMANDS: dict[str, Any] = {"serve": _serve, "cat": _cat, "pub": _pub, "plugins": _plugins, "record": _record, "bench": _bench, "tck": _tck}
+COMMANDS: dict[str, Any] = {
+    "serve": _serve,
+    "cat": _cat,
+    "pub": _pub,
+    "plugins": _plugins,
+    "record": _record,
+    "audit": _audit,
+    "bench": _bench,
+    "tck": _tck,
+}
 
 LAST_SECONDS: Final = 0.4
 """Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s, for the peer's answer, and the user does

@@ -1,0 +1,146 @@
+"""The Spark job: workers read row groups and send summaries; the driver finds the suspects; workers look at those row by row."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock_spark.audit._carry import Carries, carries_of
+from penstock_spark.audit._chunks import BUCKETS, COLUMNS, READ, Columns, Ints, in_order, summaries
+from penstock_spark.audit._scan import Carry, scan
+
+_SUMMARY_TYPE: Final = ", ".join([*(f"{name} bigint" for name in COLUMNS), "piece bigint", "waits array<bigint>"])
+_FOUND_TYPE: Final = "process bigint, subscription bigint, found string"
+
+Work = list[tuple[int, Any]]
+"""Numbered pieces of work; each is turned into JSON for the worker."""
+
+Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Runs in a worker: takes batches of work, and returns batches of rows."""
+
+Run = Callable[[Work, Function, str, str], pa.Table]
+"""Gives the work to workers, and returns the rows of all: ``run(work, function, types of the rows, a word for the progress)``."""
+
+
+@attrs.frozen
+class Judged:
+    """What the job has found."""
+
+    carries: Carries
+    publisher_waits: Ints
+    subscriber_waits: Ints
+    violations: list[dict[str, Any]]
+    """Each with process, subscription, rule, seq, count and transcript; in the order of subscriptions and numbers."""
+
+
+def pieces_of(files: Iterable[Path]) -> list[tuple[str, int]]:
+    """Return the row groups of the files."""
+    return [(str(path), group) for path in files for group in range(pq.ParquetFile(path).num_row_groups)]
+
+
+def judge(run: Run, pieces: list[tuple[str, int]], *, stall_ns: int) -> Judged:
+    """Judge the rows of `pieces`, which are row groups. `run` is a `SparkRun`, or what a test puts in its place."""
+    table = run(list(enumerate(pieces)), _Summarise(stall_ns), _SUMMARY_TYPE, "reading")
+    waits = [np.array(value, dtype=np.int64) for value in table["waits"].to_pylist() if value is not None]
+    both = np.sum(waits, axis=0) if waits else np.zeros(2 * BUCKETS, dtype=np.int64)
+    chunks = {name: table[name].to_numpy() for name in (*COLUMNS, "piece")}
+    carries = carries_of(chunks)
+    return Judged(carries, both[:BUCKETS], both[BUCKETS:], _look(run, pieces, carries))
+
+
+def _look(run: Run, pieces: list[tuple[str, int]], carries: Carries) -> list[dict[str, Any]]:
+    suspects = carries.suspects
+    chunks = carries.chunks
+    # One read of a row group for all of its suspects.
+    by_piece: dict[int, list[dict[str, Any]]] = {}
+    for at in suspects.tolist():
+        by_piece.setdefault(int(chunks["piece"][at]), []).append(
+            {
+                "process": int(chunks["process"][at]),
+                "subscription": int(chunks["subscription"][at]),
+                "first_seq": int(chunks["first_seq"][at]),
+                "last_seq": int(chunks["last_seq"][at]),
+                "is_answered_later": bool(carries.is_answered_later[at]),
+                "carry": {
+                    "demand": int(carries.demand[at]),
+                    "elements": int(carries.elements[at]),
+                    "is_begun": bool(carries.is_begun[at]),
+                    "is_cancelled": bool(carries.is_cancelled[at]),
+                    "is_terminated": bool(carries.is_terminated[at]),
+                    "is_lost": bool(carries.is_lost[at]),
+                },
+            }
+        )
+    if not by_piece:
+        return []
+    work = [(number, (*pieces[number], json.dumps(looks))) for number, looks in by_piece.items()]
+    table = run(work, _look_at, _FOUND_TYPE, "looking at suspects")
+    found = [json.loads(text) for text in table["found"].to_pylist()]
+    # One line for a subscription and a rule: the first breach of a stream causes most of the others.
+    merged: dict[tuple[int, int, str], dict[str, Any]] = {}
+    for each in sorted(found, key=lambda each: (each["process"], each["subscription"], each["seq"])):
+        first = merged.setdefault((each["process"], each["subscription"], each["rule"]), each)
+        if first is not each:
+            first["count"] += each["count"]
+    return list(merged.values())
+
+
+class _Summarise:
+    """Reads row groups and returns their summaries; runs in a worker."""
+
+    def __init__(self, stall_ns: int) -> None:
+        self._stall_ns = stall_ns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, (path, group) in _items(batches):
+            table, publisher, subscriber = summaries(read(path, group), self._stall_ns)
+            count = len(table["process"])
+            if not count:
+                continue
+            waits = [np.concatenate((publisher, subscriber)).tolist(), *[None] * (count - 1)]
+            columns = [pa.array(table[name], pa.int64()) for name in COLUMNS]
+            columns += [pa.array(np.full(count, number), pa.int64()), pa.array(waits, pa.list_(pa.int64()))]
+            yield pa.RecordBatch.from_arrays(columns, names=[*COLUMNS, "piece", "waits"])
+
+
+def _look_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _, (path, group, looks) in _items(batches):
+        rows = in_order(read(path, group))
+        found = [line for look in json.loads(looks) for line in _violations(rows, look)]
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([line["process"] for line in found], pa.int64()),
+                pa.array([line["subscription"] for line in found], pa.int64()),
+                pa.array([json.dumps(line) for line in found], pa.string()),
+            ],
+            names=["process", "subscription", "found"],
+        )
+
+
+def _violations(rows: Columns, look: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    wanted = (
+        (rows["process"] == look["process"])
+        & (rows["subscription"] == look["subscription"])
+        & (rows["seq"] >= look["first_seq"])
+        & (rows["seq"] <= look["last_seq"])
+    )
+    own = {name: column[wanted] for name, column in rows.items()}
+    for violation in scan(own, Carry(**look["carry"]), is_answered_later=look["is_answered_later"]):
+        yield {"process": look["process"], "subscription": look["subscription"], **attrs.asdict(violation)}
+
+
+def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
+    for batch in batches:
+        for number, item in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            yield number, json.loads(item)
+
+
+def read(path: str, group: int) -> Columns:
+    """Return the columns of one row group."""
+    table = pq.ParquetFile(path).read_row_group(group, columns=list(READ))
+    return {name: table[name].to_numpy().astype(np.int64, copy=False) for name in READ}

@@ -1,0 +1,173 @@
+"""The report of an audit, as plain values: what JSON holds and the page shows."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from penstock_spark.audit._carry import Carries
+from penstock_spark.audit._chunks import BUCKETS, Ints
+from penstock_spark.audit._job import Judged
+from penstock_spark.audit._rules import FINDINGS, RULES
+
+VERSION: Final = 1
+"""Of the report."""
+
+LISTED: Final = 100
+"""Violations of a rule, streams without an end and streams with lost rows that are listed one by one; all are counted."""
+
+PUBLISHERS: Final = 50
+"""Publishers that are listed, those with the most elements first."""
+
+PERCENT: Final = (50, 90, 99, 100)
+"""The percentiles of waits."""
+
+NS: Final = 1_000_000_000
+
+
+def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], stall_seconds: float) -> dict[str, Any]:
+    """Return the report."""
+    carries = judged.carries
+    chunks = carries.chunks
+    starts = np.flatnonzero(carries.is_first)
+    totals = _by_subscription(carries, starts)
+    unterminated = np.flatnonzero((totals["terminals"] == 0) & (totals["cancels"] == 0))
+    lifetime = int(np.maximum(totals["last_time"] - totals["first_time"], 0).sum())
+    by_rule = {rule: [each for each in judged.violations if each["rule"] == rule] for rule in FINDINGS}
+    return {
+        "version": VERSION,
+        "rows": int((chunks["last_seq"] - chunks["first_seq"] + 1).sum()) if len(chunks["last_seq"]) else 0,
+        "chunks": len(chunks["last_seq"]),
+        "suspects": len(carries.suspects),
+        "subscriptions": len(starts),
+        "elements": int(totals["elements"].sum()),
+        "bytes": int(totals["bytes"].sum()),
+        "violations": {
+            rule: {
+                "text": FINDINGS[rule],
+                "subscriptions": len(found),
+                "rows": sum(each["count"] for each in found),
+                "first": [index.told(each) for each in found[:LISTED]],
+            }
+            for rule, found in by_rule.items()
+            if found
+        },
+        "lost": _lost(carries, index, processes),
+        "unterminated": {
+            "subscriptions": len(unterminated),
+            "first": [index.told(_name(chunks, int(starts[at]))) for at in unterminated[:LISTED].tolist()],
+        },
+        "waits": {
+            "publisher": _waits(judged.publisher_waits),
+            "subscriber": _waits(judged.subscriber_waits),
+        },
+        # The part of their lives in which the streams did not wait for their subscribers.
+        "demand_utilisation": round(1 - int(totals["subscriber_wait"].sum()) / lifetime, 4) if lifetime else None,
+        "stalls": {
+            "seconds": stall_seconds,
+            "of_publishers": int(totals["publisher_stalls"].sum()),
+            "of_subscribers": int(totals["subscriber_stalls"].sum()),
+        },
+        "longest_signal_seconds": int(totals["longest"].max()) / NS if len(starts) else 0.0,
+        "publishers": _publishers(chunks, starts, totals, index),
+        "processes": processes,
+        "rules": [{"rule": rule.number, "text": rule.text, "shown": rule.is_shown, "how": rule.how} for rule in RULES],
+    }
+
+
+class Index:
+    """What each subscription was."""
+
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._rows: dict[tuple[int, int], dict[str, Any]] = {}
+        for path in files:
+            for row in pq.read_table(path).to_pylist():
+                self._rows[row["process"], row["subscription"]] = row
+
+    def told(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Return `line` with the names of its subscription."""
+        row = self._rows.get((line["process"], line["subscription"]), {})
+        names = {name: row.get(name) for name in ("publisher", "pattern", "peer", "connection", "stream", "outbound")}
+        return {**line, **names}
+
+    def name(self, process: int, subscription: int) -> str:
+        """Return the name under which the publisher is offered, or that was asked for."""
+        row = self._rows.get((process, subscription))
+        return "unknown" if row is None else str(row["pattern"] or row["publisher"])
+
+
+def _lost(carries: Carries, index: Index, processes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return which rows are missing, and which came twice."""
+    chunks, lost = carries.chunks, carries.lost
+    first = [
+        {**_name(chunks, at), "before_seq": int(chunks["first_seq"][at]), "rows": int(lost[at])}
+        for at in np.flatnonzero(lost != 0)[:LISTED].tolist()
+    ]
+    return {
+        "rows": int(lost[lost > 0].sum()),
+        "rows_twice": -int(lost[lost < 0].sum()),
+        "first": [index.told(each) for each in first],
+        "dropped_by_recorders": sum(int(process.get("dropped", 0)) for process in processes),
+        "streams_left_out": sum(int(process.get("streams_left_out", 0)) for process in processes),
+    }
+
+
+def _name(chunks: dict[str, Any], at: int) -> dict[str, Any]:
+    return {"process": int(chunks["process"][at]), "subscription": int(chunks["subscription"][at])}
+
+
+def _by_subscription(carries: Carries, starts: Ints) -> dict[str, Ints]:
+    chunks = carries.chunks
+    sums = ("terminals", "cancels", "elements", "bytes", "publisher_wait", "subscriber_wait", "publisher_stalls", "subscriber_stalls")
+    if not len(starts):
+        return {name: np.zeros(0, dtype=np.int64) for name in (*sums, "longest", "first_time", "last_time")}
+    totals = {name: np.add.reduceat(chunks[name], starts) for name in sums}
+    return {
+        **totals,
+        "longest": np.maximum.reduceat(chunks["longest"], starts),
+        "first_time": np.minimum.reduceat(chunks["first_time"], starts),
+        "last_time": np.maximum.reduceat(chunks["last_time"], starts),
+    }
+
+
+def _waits(histogram: Ints) -> dict[str, Any]:
+    """Return how many waits there were, and the upper ends of the buckets with the percentiles, in seconds."""
+    count = int(histogram.sum())
+    upto = np.cumsum(histogram)
+    percentiles = {
+        str(percent): float(2 ** (int(np.searchsorted(upto, max(1, count * percent / 100))) + 1)) / NS for percent in PERCENT if count
+    }
+    return {"count": count, "seconds_at_percent": percentiles, "buckets_of_powers_of_2_ns": histogram.tolist()[:BUCKETS]}
+
+
+def _publishers(chunks: dict[str, Any], starts: Ints, totals: dict[str, Ints], index: Index) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for number, at in enumerate(starts.tolist()):
+        name = index.name(int(chunks["process"][at]), int(chunks["subscription"][at]))
+        row = found.setdefault(
+            name,
+            {
+                "publisher": name,
+                "subscriptions": 0,
+                "elements": 0,
+                "bytes": 0,
+                "publisher_wait": 0,
+                "subscriber_wait": 0,
+                "publisher_stalls": 0,
+                "subscriber_stalls": 0,
+                "longest": 0,
+            },
+        )
+        row["subscriptions"] += 1
+        for column in ("elements", "bytes", "publisher_wait", "subscriber_wait", "publisher_stalls", "subscriber_stalls"):
+            row[column] += int(totals[column][number])
+        row["longest"] = max(row["longest"], int(totals["longest"][number]))
+    rows = sorted(found.values(), key=lambda row: -row["elements"])[:PUBLISHERS]
+    for row in rows:
+        # The larger wait tells who waits for whom.
+        row["waits_for"] = "subscriber" if row["subscriber_wait"] > row["publisher_wait"] else "publisher"
+        for column in ("publisher_wait", "subscriber_wait", "longest"):
+            row[f"{column}_seconds"] = round(row.pop(column) / NS, 6)
+    return rows

@@ -1,0 +1,116 @@
+"""The report counts everything, lists the first of each kind, and has a page."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from _traces import CANCEL, ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, run_here, sound
+from penstock_spark.audit import FINDINGS, RULES, _audit, audit, page_of
+
+from penstock.api import UsageError
+
+
+@pytest.fixture(autouse=True)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work is done in this process."""
+    monkeypatch.setattr(_audit, "SparkRun", lambda spark, progress: run_here)
+
+
+def _report(folder: Path, trace: Trace, **options: Any) -> dict[str, Any]:
+    trace.write(folder, Random(2))
+    return audit(None, folder, **options)
+
+
+def test_a_report_counts_rows_elements_losses_and_open_streams(tmp_path: Path) -> None:
+    """Of one sound stream, one without an end, one with a lost row, and one that breaches two rules."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(ON_COMPLETE)])
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5)])
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(CANCEL)], drop=[1])
+    trace.add([Signal(ON_SUBSCRIBE), Signal(ON_NEXT, 2), Signal(ON_COMPLETE), Signal(ON_NEXT, 1)])
+    report = _report(tmp_path, trace)
+    assert (report["rows"], report["subscriptions"], report["elements"], report["bytes"]) == (13, 4, 13, 104)
+    assert report["unterminated"]["subscriptions"] == 1
+    assert report["unterminated"]["first"][0]["subscription"] == 2
+    assert report["lost"]["rows"] == 1
+    assert (report["lost"]["first"][0]["subscription"], report["lost"]["first"][0]["before_seq"]) == (3, 2)
+    assert {rule: (found["subscriptions"], found["rows"]) for rule, found in report["violations"].items()} == {"1.1": (1, 2), "1.7": (1, 1)}
+    assert report["violations"]["1.7"]["first"][0]["transcript"][-1] == "> 3 on_next x1"
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_waits_and_stalls_are_told_by_side(tmp_path: Path) -> None:
+    """The rows of these traces are a microsecond apart."""
+    trace = Trace()
+    for _ in range(10):
+        trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 2), Signal(ON_NEXT, 2), Signal(CANCEL)])
+    report = _report(tmp_path, trace, stall_seconds=1e-6)
+    waits = report["waits"]
+    assert waits["publisher"]["count"] + waits["subscriber"]["count"] <= 40
+    assert waits["publisher"]["count"] > 0
+    assert waits["publisher"]["seconds_at_percent"]["50"] == pytest.approx(1.024e-6)
+    assert report["stalls"]["of_publishers"] == waits["publisher"]["count"]
+    assert report["stalls"]["of_subscribers"] == waits["subscriber"]["count"]
+    assert 0 < report["demand_utilisation"] < 1
+    (publisher,) = report["publishers"]
+    assert (publisher["publisher"], publisher["subscriptions"], publisher["elements"]) == ("unknown", 10, 40)
+
+
+def test_the_page_shows_the_verdict_and_escapes_what_peers_chose(tmp_path: Path) -> None:
+    """A publisher's name is a peer's text."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(ON_NEXT, 2)])
+    report = _report(tmp_path, trace)
+    report["violations"]["1.1"]["first"][0]["publisher"] = "<script>"
+    page = page_of(report, "<title>")
+    assert "1 violations." in page
+    assert "&lt;script&gt;" in page
+    assert "<script>" not in page
+    assert "Rule 1.1: more elements than were requested" in page
+    for rule in RULES:
+        assert f"<td>{rule.number}</td>" in page
+
+
+def test_a_sound_record_has_a_page_without_violations(tmp_path: Path) -> None:
+    """And a plot for both waits."""
+    trace, random = Trace(), Random(1)
+    for _ in range(20):
+        trace.add(sound(random, 20))
+    page = page_of(_report(tmp_path, trace), "x")
+    assert "No violations." in page
+    assert page.count("<svg") == 2
+
+
+def test_every_finding_is_a_rule_that_a_trace_shows() -> None:
+    """The table of rules says which are judged."""
+    assert set(FINDINGS) <= {rule.number for rule in RULES if rule.is_shown}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        (None, b"", "there are no recorded signals in"),
+        ("signals-1.parquet.part", b"", "1 files of processes that still run or were killed"),
+        ("signals-1.parquet", b"no parquet", "cannot be read"),
+        ("process-1.json", b"{", "cannot be read"),
+        ("process-1.json", b'{"version": 99}', "install a newer one"),
+    ],
+)
+def test_a_folder_that_cannot_be_judged_is_told(tmp_path: Path, name: str | None, content: bytes, text: str) -> None:
+    """With what to do."""
+    if name is not None:
+        if name.startswith("process"):
+            trace = Trace()
+            trace.add([Signal(ON_SUBSCRIBE)])
+            trace.write(tmp_path, Random(1))
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=text):
+        audit(None, tmp_path)
+
+
+def test_a_stall_has_a_length(tmp_path: Path) -> None:
+    """Zero would count every wait."""
+    with pytest.raises(UsageError, match="stall_seconds"):
+        audit(None, tmp_path, stall_seconds=0)

@@ -1,0 +1,114 @@
+"""Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were breached, by which stream, at which row.
+
+The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets a summary. The exit status is 0 if no
+rule was breached, 1 if one was, and 2 if the command cannot be run as given.
+"""
+
+import argparse
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+import trio
+
+from penstock.api import UsageError
+from penstock.cli._printable import printable
+from penstock.cli._progress import line_file
+
+HELP = "judge recorded signals (needs penstock-spark)"
+
+NOT_INSTALLED: Final = (
+    "penstock audit: the job is in the distribution penstock-spark; install it with: pip install 'penstock-spark[spark]'\n"
+)
+
+LINE_SECONDS: Final = 5.0
+"""Seconds between two lines of progress, where standard error is no terminal."""
+
+
+def arguments(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("folder", metavar="DIR", type=Path, help="the folder of the record")
+    command.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
+    command.add_argument("--stall", type=float, default=1.0, metavar="SECONDS", help="waits of this length are stalls (default: 1)")
+    command.add_argument("--master", default="local[*]", help="where Spark runs (default: local[*], all cores of this machine)")
+    command.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Run the job and print the summary; return the exit status."""
+    try:
+        spark, job = import_module("penstock_spark"), import_module("penstock_spark.audit")
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "penstock_spark":
+            raise  # it is installed, but a module that it needs is not: the error names it
+        sys.stderr.write(NOT_INSTALLED)
+        return 2
+    try:
+        # In a thread, so that signals are received. Spark's own process ends with this one.
+        return await trio.to_thread.run_sync(_audit, spark, job, options, abandon_on_cancel=True)
+    except UsageError as error:
+        sys.stderr.write(f"penstock audit: {printable(str(error))}\n")
+        return 2
+
+
+def _audit(spark: Any, job: Any, options: argparse.Namespace) -> int:
+    progress = _Progress(quiet=options.quiet)
+    progress("starting Spark", 0, 1)
+    session = spark.session(options.master)
+    try:
+        report = job.audit(session, options.folder, stall_seconds=options.stall, progress=progress)
+    finally:
+        progress.end()
+        session.stop()
+    try:
+        if options.json is not None:
+            options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        if options.html is not None:
+            options.html.write_text(job.page_of(report, str(options.folder)), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the report cannot be written: {error}") from None
+    sys.stdout.write("".join(f"{line}\n" for line in _summary(report)))
+    return 1 if report["violations"] else 0
+
+
+def _summary(report: dict[str, Any]) -> list[str]:
+    lost = report["lost"]["rows"] + report["lost"]["dropped_by_recorders"]
+    lines = [
+        f"{report['rows']:,} rows of {report['subscriptions']:,} subscriptions: {report['elements']:,} elements, {report['bytes']:,} bytes",
+        f"{report['unterminated']['subscriptions']:,} streams without an end, {lost:,} lost rows",
+    ]
+    for rule, found in report["violations"].items():
+        first = found["first"][0]
+        lines.append(f"rule {rule}: {found['text']}: {found['subscriptions']:,} subscriptions, {found['rows']:,} rows")
+        lines.append(f"  first: {printable(str(first['publisher']))}, subscription {first['subscription']}, row {first['seq']}")
+    return lines if report["violations"] else [*lines, "no violations"]
+
+
+class _Progress:
+    """Shows what is done: in place on a terminal, else a line each `LINE_SECONDS`."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._is_terminal = line_file(quiet=quiet) is not None
+        self._is_quiet = quiet
+        self._shown_at = -LINE_SECONDS
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        text = f"{what}: {done} of {total} parts" if total > 1 else what
+        if self._is_quiet:
+            return
+        if self._is_terminal:
+            sys.stderr.write(f"\r\x1b[K{text}")
+        elif monotonic() >= self._shown_at + LINE_SECONDS:
+            self._shown_at = monotonic()
+            sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Erase the line."""
+        if self._is_terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

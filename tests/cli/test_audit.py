@@ -1,0 +1,104 @@
+"""`penstock audit` runs the job of penstock-spark, and prints what it found."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from penstock.api import UsageError
+from penstock.cli import main
+
+SOUND: dict[str, Any] = {
+    "rows": 1_000,
+    "subscriptions": 2,
+    "elements": 5_000,
+    "bytes": 40_000,
+    "unterminated": {"subscriptions": 1},
+    "lost": {"rows": 3, "dropped_by_recorders": 4},
+    "violations": {},
+}
+BROKEN = {
+    **SOUND,
+    "violations": {
+        "1.1": {
+            "text": "more elements than were requested",
+            "subscriptions": 1,
+            "rows": 2,
+            "first": [{"publisher": "ticks\x1b", "subscription": 7, "seq": 9}],
+        }
+    },
+}
+
+
+class _Session:
+    stopped = 0
+
+    def stop(self) -> None:
+        _Session.stopped += 1
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception) -> None:
+    """Install a package that stands for penstock-spark."""
+    package, job = ModuleType("penstock_spark"), ModuleType("penstock_spark.audit")
+
+    def audit(session: object, folder: Path, *, stall_seconds: float, progress: Any) -> dict[str, Any]:
+        progress("reading", 1, 2)
+        progress("reading", 2, 2)
+        if isinstance(report, Exception):
+            raise report
+        return report
+
+    package.session = lambda master: _Session()  # type: ignore[attr-defined]  # a stand-in
+    job.audit = audit  # type: ignore[attr-defined]  # the same
+    job.page_of = lambda report, title: f"<h1>{title}</h1>"  # type: ignore[attr-defined]  # the same
+    monkeypatch.setitem(sys.modules, "penstock_spark", package)
+    monkeypatch.setitem(sys.modules, "penstock_spark.audit", job)
+    _Session.stopped = 0
+
+
+def test_a_sound_record_has_status_0_and_its_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The summary is on standard output, the progress on standard error, and the session is stopped."""
+    _install(monkeypatch, SOUND)
+    assert main(["audit", str(tmp_path), "--html", str(tmp_path / "r.html"), "--json", str(tmp_path / "r.json")]) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "1,000 rows of 2 subscriptions: 5,000 elements, 40,000 bytes",
+        "1 streams without an end, 7 lost rows",
+        "no violations",
+    ]
+    assert err == "starting Spark\n"  # a line each five seconds, where there is no terminal
+    assert (tmp_path / "r.html").read_text() == f"<h1>{tmp_path}</h1>"
+    assert json.loads((tmp_path / "r.json").read_text()) == SOUND
+    assert _Session.stopped == 1
+
+
+def test_a_violation_has_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first one is named; a control character of a peer is escaped."""
+    _install(monkeypatch, BROKEN)
+    assert main(["audit", str(tmp_path), "--quiet"]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[2:] == [
+        "rule 1.1: more elements than were requested: 1 subscriptions, 2 rows",
+        "  first: ticks\\x1b, subscription 7, row 9",
+    ]
+    assert err == ""
+
+
+def test_mistakes_have_status_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without a record, a report that cannot be written, and a missing package; each with what to do."""
+    _install(monkeypatch, UsageError("there are no recorded signals in here"))
+    assert main(["audit", str(tmp_path), "--quiet"]) == 2
+    assert capsys.readouterr().err == "penstock audit: there are no recorded signals in here\n"
+    assert _Session.stopped == 1
+    _install(monkeypatch, SOUND)
+    assert main(["audit", str(tmp_path), "--quiet", "--json", str(tmp_path / "no" / "r.json")]) == 2
+    assert "the report cannot be written" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "penstock_spark", None)
+    monkeypatch.delitem(sys.modules, "penstock_spark.audit")
+    assert main(["audit", str(tmp_path)]) == 2
+    assert "pip install 'penstock-spark[spark]'" in capsys.readouterr().err
