@@ -51,6 +51,7 @@ def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception
             raise report
         return report
 
+    job.files_of = lambda folder: []  # type: ignore[attr-defined]  # a stand-in
     package.session = lambda master: _Session()  # type: ignore[attr-defined]  # a stand-in
     job.audit = audit  # type: ignore[attr-defined]  # the same
     job.page_of = lambda report, title: f"<h1>{title}</h1>"  # type: ignore[attr-defined]  # the same

@@ -1,5 +1,7 @@
 """Files have their names only when they are whole."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -7,7 +9,8 @@ import pyarrow.parquet as pq
 from penstock.recording._columns import PACKED, ROW, STREAM
 from penstock.recording._files import RecordFiles
 from penstock.recording._tap import Recorded
-from tests.recording._record import facts_of
+from tests._real_time import HANGS_AFTER
+from tests.recording._record import facts_of, rows_of
 
 RECORDED = Recorded(
     subscription=7, connection=2, stream=3, outbound=True, publisher="ticks/EURUSD", pattern="ticks/{symbol}", peer="::1", began=5
@@ -74,3 +77,18 @@ def test_the_file_of_the_process_is_replaced(tmp_path: Path) -> None:
     facts = facts_of(tmp_path)
     assert (facts["rows"], facts["dropped"], facts["streams_left_out"], facts["process"]) == (4, 2, 3, 9)
     assert facts["ended"] >= facts["began"]
+
+
+def test_writing_imports_no_pandas(tmp_path: Path) -> None:
+    """It takes half a second, and at the end of a program it cannot be imported any more."""
+    program = f"""
+import sys
+sys.modules["pandas"] = None
+from penstock.recording import Recorder
+recorder = Recorder({str(tmp_path)!r})
+recorder.tap("x").record(2, 1, 0, 1, 2, 3)
+del recorder
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS_AFTER, check=True)
+    assert done.stderr == ""
+    assert len(rows_of(tmp_path)) == 1

@@ -56,6 +56,7 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def _audit(spark: Any, job: Any, options: argparse.Namespace) -> int:
+    job.files_of(options.folder)  # before Spark starts, which takes some seconds
     progress = _Progress(quiet=options.quiet)
     progress("starting Spark", 0, 1)
     session = spark.session(options.master)

@@ -105,34 +105,51 @@ class RecordFiles:
     # --- inside
 
     def _schema(self) -> Any:
-        shared = {"process": pa.int64(), "subscription": pa.int64(), "connection": pa.int64(), "stream": pa.int64()}
-        columns = [(name, shared.get(name, pa.bool_())) for name in STREAM]
-        columns += [(name, pa.int8() if name == "kind" else pa.int64()) for name in PACKED]
-        return pa.schema(columns)
+        types = {"outbound": pa.bool_(), "kind": pa.int8()}
+        return pa.schema([(name, types.get(name, pa.int64())) for name in (*STREAM, *PACKED)])
 
     def _table(self, recorded: Recorded, rows: bytes | bytearray) -> Any:
         columns = np.frombuffer(rows, dtype="<i8").reshape(-1, ROW_BYTES // 8)
         count = len(columns)
         stream = (self._process, recorded.subscription, recorded.connection, recorded.stream)
-        shared = [np.full(count, value, dtype="int64") for value in stream]
-        values = [pa.array(column) for column in shared]
-        values.append(pa.array(np.full(count, recorded.outbound)))
+        values = [_numbers(np.full(count, value)) for value in stream]
+        values.append(_truths([recorded.outbound] * count))
         for position, name in enumerate(PACKED):
-            column = columns[:, position]
-            values.append(pa.array(column.astype("int8" if name == "kind" else "int64")))
+            values.append(_numbers(columns[:, position], "int8" if name == "kind" else "int64"))
         return pa.Table.from_arrays(values, schema=self._schema())
 
     def _subscriptions(self, rows: list[Recorded]) -> Any:
         return pa.table(
             {
-                "process": pa.array([self._process] * len(rows), pa.int64()),
-                "subscription": pa.array([row.subscription for row in rows], pa.int64()),
-                "connection": pa.array([row.connection for row in rows], pa.int64()),
-                "stream": pa.array([row.stream for row in rows], pa.int64()),
-                "outbound": pa.array([row.outbound for row in rows], pa.bool_()),
-                "publisher": pa.array([row.publisher for row in rows], pa.string()),
-                "pattern": pa.array([row.pattern for row in rows], pa.string()),
-                "peer": pa.array([row.peer for row in rows], pa.string()),
-                "began": pa.array([row.began for row in rows], pa.int64()),
+                "process": _numbers(np.full(len(rows), self._process)),
+                "subscription": _numbers([row.subscription for row in rows]),
+                "connection": _numbers([row.connection for row in rows]),
+                "stream": _numbers([row.stream for row in rows]),
+                "outbound": _truths([row.outbound for row in rows]),
+                "publisher": _texts(row.publisher for row in rows),
+                "pattern": _texts(row.pattern for row in rows),
+                "peer": _texts(row.peer for row in rows),
+                "began": _numbers([row.began for row in rows]),
             }
         )
+
+
+# Not `pyarrow.array` and not `pyarrow.scalar`: where pandas is installed they import it. That takes half a second, and fails at the end of
+# the program.
+
+
+def _numbers(values: Any, kind: str = "int64") -> Any:
+    column = np.ascontiguousarray(values, dtype=kind)
+    return pa.Array.from_buffers(pa.int8() if kind == "int8" else pa.int64(), len(column), [None, pa.py_buffer(column)])
+
+
+def _truths(values: list[bool]) -> Any:
+    bits = np.packbits(np.array(values, dtype=bool), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def _texts(values: Iterable[str]) -> Any:
+    builder = pa.lib.StringBuilder()
+    for value in values:
+        builder.append(value)
+    return builder.finish()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from penstock.core import limited_log
+from penstock.core import LimitedLog
 from penstock.recording._columns import ROW_BYTES
 from penstock.recording._tap import Intake, Recorded
 
@@ -54,7 +54,7 @@ class WriterThread(threading.Thread):
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False
-        self._lines = limited_log(LOG)  # made here, because `limited_log` gives a thread that is none of trio's a new one with each call
+        self._lines = LimitedLog(logging.getLogger(LOG))  # not `limited_log`, which may use the clock of trio: this is no thread of trio's
         self.rows: int = 0
         """Rows that were written."""
         self.refused: int = 0
@@ -130,7 +130,8 @@ class WriterThread(threading.Thread):
         """Write something. If the disk refuses, drop the file and return False."""
         try:
             write()
-        except OSError as error:
+        # A boundary: the disk refuses, or the library that writes raises. Otherwise the thread would end, and all later rows would be lost.
+        except Exception as error:
             self._files.give_up()
             self._count_refused()
             self._refused_until = monotonic() + PAUSE

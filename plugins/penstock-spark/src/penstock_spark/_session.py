@@ -33,7 +33,8 @@ def session(master: str) -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("penstock audit")
-    settings = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    log = Path(__file__).with_name("log4j2.properties")
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}"}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= LOCAL

@@ -28,6 +28,15 @@ def audit(
     if stall_seconds <= 0:
         raise UsageError(f"stall_seconds is {stall_seconds!r}; give a positive number of seconds")
     path = Path(folder)
+    files = files_of(path)
+    processes = [_facts(file) for file in sorted(path.glob("process-*.json"))]
+    judged = judge(SparkRun(spark, progress), pieces_of(files), stall_ns=int(stall_seconds * 1e9))
+    return report_of(judged, Index(sorted(path.glob(f"{SUBSCRIPTIONS}-*.parquet"))), processes, stall_seconds)
+
+
+def files_of(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of signals in `folder`. Raises UsageError if there are none, or if one is no record. It needs no session."""
+    path = Path(folder)
     files = sorted(path.glob(f"{SIGNALS}-*.parquet"))
     if not files:
         parts = len(list(path.glob("*.part")))
@@ -35,9 +44,7 @@ def audit(
         raise UsageError(f"there are no recorded signals in {path}{hint}; record some with: penstock record {path} -- COMMAND")
     for file in files:
         _check(file)
-    processes = [_facts(file) for file in sorted(path.glob("process-*.json"))]
-    judged = judge(SparkRun(spark, progress), pieces_of(files), stall_ns=int(stall_seconds * 1e9))
-    return report_of(judged, Index(sorted(path.glob(f"{SUBSCRIPTIONS}-*.parquet"))), processes, stall_seconds)
+    return files
 
 
 def _check(file: Path) -> None:
