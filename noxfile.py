@@ -321,7 +321,8 @@ def demo(session: nox.Session) -> None:
 @nox.session(python=MAIN, default=False)
 def bench(session: nox.Session) -> None:
     """Judge speed: short runs against half of each bar. `-- --full` measures longer, against the whole bar."""
-    _prepare(session, "bench")
+    plugins = (f"plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf"))
+    _prepare(session, "bench", distributions=(*EDITABLE, *(word for folder in plugins for word in ("-e", folder))))
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
 
 

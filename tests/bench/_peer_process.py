@@ -10,6 +10,7 @@ import random
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -189,6 +190,55 @@ def penstock_observed(size: int, count: int) -> None:
     _serve_penstock(size, count, raised_limits(), registry=build_registry([Observer()]))
 
 
+def penstock_recorded(size: int, count: int, detail: str) -> None:
+    """Serve with a recorder."""
+    from tempfile import TemporaryDirectory
+
+    from penstock.plugins import build_registry
+    from penstock.recording import Recorder
+
+    with TemporaryDirectory() as folder, Recorder(folder, detail="signals" if detail == "signals" else "runs") as recorder:
+        _serve_penstock(size, count, None, registry=build_registry([recorder]))
+
+
+def penstock_websocket(size: int, count: int) -> None:
+    """Serve over WebSocket."""
+    from penstock.runtime import Service
+
+    service, element = Service(), bytes(size)
+
+    @service.publisher("elements")
+    async def elements() -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield element
+
+    _serve(service, "ws")
+
+
+def msgpack_objects(size: int, count: int) -> None:
+    """Serve objects with the serializer `msgpack`."""
+    _serve_objects(count, "msgpack")
+
+
+def standard_objects(size: int, count: int) -> None:
+    """Serve JSON objects, as if msgspec were not installed."""
+    sys.modules["msgspec"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    _serve_objects(count, "json")
+
+
+def _serve_objects(count: int, serializer: str) -> None:
+    from penstock.runtime import Service
+
+    service, made = Service(), json_objects()
+
+    @service.publisher("objects", serializer=serializer)
+    async def published() -> AsyncIterator[dict[str, Any]]:
+        for each in islice(cycle(made), count):
+            yield each
+
+    _serve(service)
+
+
 def penstock_busy(size: int, count: int) -> None:
     """Serve with raised limits and `busy_poll`."""
     from _raised import BUSY_POLL_SECONDS, raised_limits
@@ -309,6 +359,30 @@ def _serve(service: Any, transport: str = "tcp", **settings: Any) -> None:
 
 
 # --- other libraries
+
+
+def bare_websocket(size: int, count: int) -> None:
+    """Serve with trio-websocket: one message for each element, after a message of the client."""
+    import trio_websocket
+
+    async def talk(request: Any) -> None:
+        socket = await request.accept()
+        element = bytes(size)
+        try:
+            await socket.get_message()
+            for _ in range(count):
+                await socket.send_message(element)
+            await socket.get_message()
+        except trio_websocket.ConnectionClosed:
+            pass
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            start = partial(trio_websocket.serve_websocket, talk, "127.0.0.1", 0, None)
+            server = await nursery.start(start)
+            print_ports(server.port)
+
+    trio.run(main)
 
 
 def zeromq(size: int, count: int, longest: str | None = None) -> None:
