@@ -1,5 +1,6 @@
 """The report as one page of HTML, without scripts and without anything from elsewhere."""
 
+from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
 
@@ -9,9 +10,22 @@ NS: Final = 1e-9
 _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; margin: 1rem 0 } th, td { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left }
-td.n { text-align: right } pre { background: #f5f5f5; padding: .6rem; overflow: auto } .bad { color: #a00 } .good { color: #060 }
+.wide { overflow-x: auto } td.n { text-align: right } pre { background: #f5f5f5; padding: .6rem; overflow: auto } .bad { color: #a00 } .good { color: #060 }
 svg { background: #fafafa; border: 1px solid #ddd } figcaption { font-size: 13px; color: #555 }
 """
+
+
+PUBLISHER: Final = {
+    "publisher": "publisher",
+    "subscriptions": "subscriptions",
+    "elements": "elements",
+    "bytes": "bytes",
+    "waits_for": "longer wait for the",
+    "publisher_wait_seconds": "waits for the publisher, s",
+    "subscriber_wait_seconds": "waits for the subscriber, s",
+    "longest_seconds": "longest signal, s",
+}
+"""The columns of the table of publishers, and their titles."""
 
 
 def page_of(report: dict[str, Any], title: str) -> str:
@@ -28,14 +42,14 @@ def page_of(report: dict[str, Any], title: str) -> str:
         _histogram("of subscribers for publishers: before an element or an end", report["waits"]["publisher"]),
         _histogram("of publishers for subscribers: before a request or a cancel", report["waits"]["subscriber"]),
         "<h2>Publishers</h2>",
-        _table(report["publishers"]),
+        _table([{title: row[name] for name, title in PUBLISHER.items()} for row in report["publishers"]]),
         "<h2>Streams without an end</h2>",
         f"<p>{report['unterminated']['subscriptions']:,} streams. They may still have run when the record ended.</p>",
         _table(report["unterminated"]["first"]),
         "<h2>Lost rows</h2>",
         _table(report["lost"]["first"]),
         "<h2>Processes</h2>",
-        _table(report["processes"]),
+        _table([_process(process) for process in report["processes"]]),
         "<h2>Rules</h2>",
         _table(report["rules"]),
     ]
@@ -78,12 +92,30 @@ def _who(line: dict[str, Any]) -> str:
     return f"{line.get('publisher') or 'subscription'} {side} {line.get('peer') or 'a peer'} (subscription {line['subscription']})"
 
 
+def _process(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the row of a process; its number is the one in the names of its files."""
+    return {
+        "process": f"{facts['process']:016x}",
+        "pid": str(facts["pid"]),
+        "host": facts["host"],
+        "program": facts["program"],
+        "began": _when(facts["began"]),
+        "ended": "not known" if facts["ended"] is None else _when(facts["ended"]),
+        "rows": facts["rows"],
+        "dropped": facts["dropped"],
+    }
+
+
+def _when(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "<p>None.</p>"
     head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
     body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in rows[0]) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _cell(value: Any) -> str:
