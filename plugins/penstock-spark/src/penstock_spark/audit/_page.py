@@ -10,7 +10,8 @@ NS: Final = 1e-9
 _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse; margin: 1rem 0 } th, td { border: 1px solid #ccc; padding: .25rem .6rem; text-align: left }
-.wide { overflow-x: auto } td.n { text-align: right } pre { background: #f5f5f5; padding: .6rem; overflow: auto } .bad { color: #a00 } .good { color: #060 }
+.wide { overflow-x: auto }
+td.n { text-align: right } pre { background: #f5f5f5; padding: .6rem; overflow: auto } .bad { color: #a00 } .good { color: #060 }
 svg { background: #fafafa; border: 1px solid #ddd } figcaption { font-size: 13px; color: #555 }
 """
 
