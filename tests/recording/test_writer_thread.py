@@ -95,5 +95,17 @@ def test_a_disk_that_works_again_gets_the_later_rows(
     assert len(caplog.records) == 1
 
 
+def test_a_disk_that_is_full_at_the_end_leaves_the_counts(tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of the process is small, and is written when the rows were refused."""
+    with Recorder(tmp_path) as recorder:
+        tap = recorder.tap("x")
+        assert tap is not None
+        tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
+        monkeypatch.setattr(_files.RecordFiles, "write_signals", lambda files, blocks: _refuse(blocks))
+    facts = facts_of(tmp_path)
+    assert (facts["rows"], facts["dropped"]) == (0, 1)
+    assert facts["ended"]
+
+
 def _refuse(blocks: object) -> int:
     raise OSError(28, "No space left on device")

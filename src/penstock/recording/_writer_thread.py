@@ -114,6 +114,8 @@ class WriterThread(threading.Thread):
             new, self._new = self._new, []
             if self._attempt(lambda: self._files.finish(new)):
                 self._in_file = 0
+        # At the end in any case: it is small, and tells how many rows are missing.
+        if is_over or monotonic() >= self._refused_until:
             self._attempt(lambda: self._write_process(is_over=is_over))
 
     def _write_process(self, *, is_over: bool = False) -> None:
