@@ -8,8 +8,8 @@ Imports `penstock.api`, `penstock.core` and trio.
 
 from penstock.logs._disk_log import DiskLog
 from penstock.logs._log import Log, Transaction
-from penstock.logs._positions import DEFAULT_PARTITION, Place
+from penstock.logs._positions import DEFAULT_PARTITION, Place, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
 
-__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Transaction"]
+__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Transaction", "not_retained"]

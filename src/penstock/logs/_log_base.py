@@ -15,7 +15,7 @@ from typing import overload
 
 import trio
 
-from penstock.api import LimitExceeded, LogError, Subscriber, UsageError
+from penstock.api import LimitExceeded, LogError, Positions, Subscriber, UsageError, on_fact_of
 from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
@@ -241,6 +241,10 @@ class LogSource(Source[bytes]):
         except (LogError, UsageError) as error:
             failed(error).attach(subscriber, scope)
             return
+        tell = on_fact_of(subscriber)
+        if tell is not None:
+            name = self._log.partitions[self._index]
+            tell(Positions(first, self._log.earliest()[name], self._log.latest()[name]))
         if first == end:
             empty().attach(subscriber, scope)  # rule 1.5: the end is known, so no demand is needed for it
             return
