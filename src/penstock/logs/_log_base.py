@@ -15,7 +15,7 @@ from typing import overload
 
 import trio
 
-from penstock.api import LimitExceeded, LogError, Positions, Subscriber, UsageError, on_fact_of
+from penstock.api import LimitExceeded, LogError, PlaceInStream, Positions, Subscriber, UsageError, on_fact_of
 from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
@@ -234,6 +234,10 @@ class LogSource(Source[bytes]):
         self._index = index
         self._start = start
         self._stop = stop
+
+    def starting_at(self, start: PlaceInStream) -> "LogSource":
+        """Return the same elements from another place on."""
+        return LogSource(self._log, self._index, *check_range(start, self._stop))
 
     def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
         try:
