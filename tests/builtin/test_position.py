@@ -199,7 +199,7 @@ def test_a_request_for_a_stream_is_changed_as_a_name_is_and_one_for_a_value_is_r
         def break_off(self, reason: str, **_: object) -> None:
             sent.append(reason)
 
-    active: Any = Position().open(Link(), 0.0)  # type: ignore[arg-type]
+    active: Any = Position().open(Link(), 0.0)  # type: ignore[arg-type]  # has what is called here
     for number, (model, data) in enumerate(
         [(RequestModel.STREAM, b"s"), (RequestModel.RESPONSE, b"s"), (RequestModel.SUBSCRIPTION, b"\xff")]
     ):

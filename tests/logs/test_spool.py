@@ -241,7 +241,7 @@ def test_what_a_spool_refuses() -> None:
         ({"demand": 20_001}, "from 1 to 20,000"),
     ):
         with pytest.raises(UsageError, match=text):
-            Spool([], **{"log": log, **arguments})  # type: ignore[arg-type]
+            Spool([], **{"log": log, **arguments})  # type: ignore[arg-type]  # the mistakes that are tested
 
 
 async def test_a_batch_above_the_bound_of_an_append_goes_in_pieces() -> None:

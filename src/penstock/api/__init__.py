@@ -74,7 +74,6 @@ from penstock.api._positions import (
     TakesFacts,
     on_fact_of,
     positions_of,
-    with_places,
 )
 from penstock.api._printable import printable, quoted_text
 from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
@@ -174,5 +173,4 @@ __all__ = [
     "split_packed",
     "text_of",
     "traceback_text",
-    "with_places",
 ]

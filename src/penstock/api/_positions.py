@@ -83,14 +83,15 @@ class PositionedName(str):
 
     @classmethod
     def parse(cls, name: str) -> "PositionedName":
-        """Return `name` with the two words taken out of its query. A word that is not a place stays in the name."""
+        """Return `name` with the two words taken out of its query. A word that is repeated, or is not a place, stays in the name."""
         path, mark, query = name.partition("?")
+        keys = [key for key, _ in _query_of(name)]
         found: dict[str, PlaceInStream] = {}
         rest = []
         for piece in query.split("&") if mark else ():
             key, _, text = piece.partition("=")
             place = _read(text)
-            if key in ("start", "stop") and key not in found and place is not None:
+            if key in ("start", "stop") and keys.count(key) == 1 and place is not None:
                 found[key] = place
             else:
                 rest.append(piece)
@@ -99,11 +100,6 @@ class PositionedName(str):
     def at(self, start: PlaceInStream, stop: PlaceInStream | None) -> "PositionedName":
         """Return the same name with other places."""
         return PositionedName(self.bare, start, stop)
-
-
-def with_places(name: str, start: PlaceInStream | None, stop: PlaceInStream | None) -> str:
-    """Return `name`, with the places if there are any. Raises UsageError as `PositionedName` does."""
-    return name if start is stop is None else PositionedName(name, start, stop)
 
 
 def _query_of(name: str) -> list[tuple[str, str]]:

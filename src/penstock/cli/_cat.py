@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import trio
 
@@ -76,8 +76,8 @@ async def run(options: argparse.Namespace) -> int:
 
 def _place(text: str | None, option: str) -> PlaceInStream | None:
     """Return a place that was typed. Raises UsageError for a text that is none."""
-    if text is None or text == "earliest" or text == "latest":  # noqa: PLR1714  # written out, so that a type checker knows the words
-        return text
+    if text in (None, "earliest", "latest"):
+        return cast("PlaceInStream | None", text)
     if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
         raise UsageError(f"{option} {text}: give a position, which is a number from 0 on, or earliest, or latest")
     return int(text)

@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from penstock.api import Positions
-from penstock.core._stream import DEFAULT_DEMAND, Stream
+from penstock.core._stream import Stream
 
 T = TypeVar("T")
 
@@ -12,11 +12,10 @@ class PositionedStream(Stream[T]):
     """A stream that knows the position of its next element, if its publisher has positions."""
 
     # A class of its own: most streams have no positions, and a server may hold 100,000 of them.
+    # The slot is empty until a fact comes: a constructor would cost each stream over a network a call.
     __slots__ = ("_first",)
 
-    def __init__(self, *, demand: int = DEFAULT_DEMAND) -> None:
-        super().__init__(demand=demand)
-        self._first: int | None = None  # what the position of the first element of this stream is, or would be
+    _first: int
 
     @property
     def position(self) -> int | None:
@@ -24,9 +23,11 @@ class PositionedStream(Stream[T]):
 
         Store it with the results of the elements before, and subscribe with it as ``start`` to go on.
         """
-        return None if self._first is None else self._first + self.statistics().taken
+        first: int | None = getattr(self, "_first", None)
+        return None if first is None else first + self.statistics().taken
 
     def on_fact(self, fact: object, /) -> None:
         """Learn where the elements that follow begin."""
         if isinstance(fact, Positions):
+            # What the position of the first element of this stream is, or would be.
             self._first = fact.first - self.statistics().received

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
-from penstock.builtin import Keepalive
+from penstock.builtin import Keepalive, Position
 from penstock.plugins import Factory, build_registry, hookimpl
 from penstock.runtime import connect
-from penstock.runtime.connection._extensions_for import check_given, offered
+from penstock.runtime.connection._extensions_for import check_given, extensions_for, if_used, offered
 
 
 class Odd:
@@ -51,6 +51,15 @@ def test_sound_extensions_are_negotiated() -> None:
         ["keepalive", "odd", "other", "position", "requests"],
         [],
     )
+
+
+def test_a_server_without_a_log_does_not_offer_positions() -> None:
+    """What the program gave stays."""
+    found = extensions_for(build_registry(), None, print)
+    assert [each.name for each in if_used(found, has_logs=True).offered] == ["keepalive", "position", "requests"]
+    assert [each.name for each in if_used(found, has_logs=False).offered] == ["keepalive", "requests"]
+    given = extensions_for(build_registry(), [Position()], print)
+    assert if_used(given, has_logs=False) == given
 
 
 def _raises() -> Extension:

@@ -19,6 +19,7 @@ from penstock.api import (
     PositionedName,
     Subscriber,
     UsageError,
+    shown,
 )
 from penstock.core import (
     CLEANUP_SECONDS,
@@ -121,20 +122,16 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     registry = build_registry() if registry is None else registry
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
-        given = {"setup": setup, "extensions": extensions, "encoding": encoding, "start": start, "stop": stop}
-        check_plain(url, parsed, publisher=publisher, reconnect=reconnect, **given)
+        places = str(PositionedName("", start, stop))
+        check_plain(
+            url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding, places=places
+        )
         reading = source_options(limits, options, credentials)
         scheme.check(url, reading)
         window = check_window(window_bytes, reading.limits)
         return SourceAtUrl(scheme, url, reading, resolve_serializer(registry, serializer, type), window)
     check_transport(registry, parsed)
-    # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
-    name = parsed.publisher if publisher is None else publisher
-    if not name:
-        raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
-    # Before anything is opened: a place that is none is a mistake of this call.
-    typed = name if start is stop is None else None
-    placed = PositionedName(name, start, stop) if typed is None else PositionedName.parse(name)
+    placed, typed = _names(parsed, publisher, start, stop)
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
     loader = resolve_serializer(registry, serializer, type)
     dialect = dialect_at(registry, parsed)
@@ -146,6 +143,20 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     chosen = (options or TransportOptions()).within(limits)
     opening = _Opening(url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen)
     return _RemoteUrl(parsed, placed, typed, loader, reconnect, opening, check_window(window_bytes, limits))
+
+
+def _names(url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None) -> tuple[PositionedName, str | None]:
+    """Return the name with its places, and the name as it was typed if no places were given beside it. Raises UsageError."""
+    # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
+    name = url.publisher if publisher is None else publisher
+    if not name:
+        found = f"{str(url)!r} names no publisher"
+        raise UsageError(f"{found}; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
+    if type(name) is not str:
+        raise UsageError(f"{shown(name)} cannot be a publisher's name: give a str")
+    if start is stop is None:
+        return PositionedName.parse(name), name
+    return PositionedName(name, start, stop), None
 
 
 @overload

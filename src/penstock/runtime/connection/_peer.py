@@ -21,7 +21,6 @@ from penstock.api import (
     on_fact_of,
     on_next_many_of,
     shown,
-    with_places,
 )
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
 from penstock.plugins import PeerIdentity, PeerStatistics, Registry, Serializer, resolve_serializer
@@ -112,7 +111,12 @@ class Peer:
         window_bytes: int | None = None,
     ) -> Source[Any]:
         """Return the peer's publisher as a source, for `pipe`, sinks and callbacks. The options are those of `subscribe`."""
-        return RemoteSource(self._connection, with_places(publisher, start, stop), self._loader(serializer, type), window_bytes)
+        return RemoteSource(
+            self._connection,
+            publisher if start is stop is None else PositionedName(publisher, start, stop),
+            self._loader(serializer, type),
+            window_bytes,
+        )
 
     @overload
     def subscribe(
@@ -159,7 +163,7 @@ class Peer:
         Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving checkpoints, unless the
         reader of the stream has waited within the last 5 ms.
         """
-        name = with_places(publisher, start, stop)
+        name = publisher if start is stop is None else PositionedName(publisher, start, stop)
         return _RemoteOpening(RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes), demand)
 
     # --- requests by name

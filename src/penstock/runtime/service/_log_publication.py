@@ -54,8 +54,12 @@ class LogPublication:
 
     __slots__ = ("_addresses", "_log", "_name")
 
-    def __init__(self, name: str, log: Any, addresses: Iterable[str]) -> None:
-        """Raises UsageError for a log that is none, and for addresses that are no texts."""
+    def __init__(self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()) -> None:
+        """Raises UsageError for a log that is none, for addresses that are no texts, and if one of the options `others` is set."""
+        if any(others):
+            raise UsageError(
+                f"{name!r}: the elements of a log are bytes, sent as they are; leave type, serializer, element_size and batches out"
+            )
         if not isinstance(log, Log) and log is not True:
             raise UsageError(f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the publisher returns the log")
         if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
@@ -64,11 +68,8 @@ class LogPublication:
         self._log = log
         self._addresses = tuple(addresses)
 
-    def check(self, pattern: Pattern, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        """Raise UsageError for a function whose parameters the log takes, or that yields, and for options that a log cannot have."""
-        for option, value in options.items():
-            if value:
-                raise UsageError(f"{self._name!r}: a log has elements of type bytes, which are sent as they are; leave {option}= out")
+    def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
+        """Raise UsageError for a function whose parameters the log takes, and for one that yields."""
         names = {*pattern.parameters, *open_parameters(function, f"{self._name!r}")}
         if both := sorted(names.intersection(LOG_WORDS)):
             raise UsageError(f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; give it another name")

@@ -122,7 +122,8 @@ class Service:
         self._options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
         self._batched: set[Route] = set()  # of functions that yield lists of elements
-        self._logs: dict[Route, LogPublication] = {}  # of publishers with log=
+        self.logs: dict[Route, LogPublication] = {}
+        """The publishers with `log`."""
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
@@ -150,27 +151,22 @@ class Service:
         With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
         With ``batches=True`` the function yields lists of elements (``AsyncIterator[list[Quote]]``), and subscribers get the elements, as
         with `penstock.from_batches`.
-        With `log` the elements are those of a log, and each subscriber chooses where it starts and stops (`subscribe`). The function then
-        yields nothing: it returns None for the log that was given, the name of a partition of it, or another `Log`; with ``log=True`` it
-        returns the log. `addresses` are the URLs at which the log can be read, for the answer to ``?positions``.
+        With `log` the elements are those of a log, and each subscriber chooses where it starts and stops. The function then returns None,
+        the name of a partition, or with ``log=True`` a `Log`. `addresses` are the URLs of the log in the answer to ``?positions``.
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
         # All of this is checked before the decorator is applied, so the traceback ends at the line of the decorator.
-        _check_element_size(element_size)
+        _check_element_size(name, element_size, batches=batches)
         check_serializer_argument(serializer)
-        if batches and element_size:
-            raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")
-
-        published = None if log is None else LogPublication(name, log, addresses)
+        published = None if log is None else LogPublication(name, log, addresses, [type, serializer, element_size, batches])
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
             if published is not None:
-                refused = {"type": type, "serializer": serializer, "element_size": element_size, "batches": batches}
-                published.check(pattern, function, refused)
+                published.check(pattern, function)
                 self.router.add(route)
-                self._logs[route] = published
+                self.logs[route] = published
                 return function
             # Checked here: otherwise the first subscriber would find out, in front of a peer.
             if inspect.iscoroutinefunction(called_function(function)):
@@ -304,7 +300,7 @@ class Service:
         """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload, UnfitPosition, and what the function raises."""
         try:
             route, given, query = self.router.find(name)
-            published = self._logs.get(route) if self._logs else None
+            published = self.logs.get(route) if self.logs else None
             words = {} if published is None else published.take_words(query)
             call = route.bind(given, query, peer)
         except NoMatch as none:
@@ -451,6 +447,8 @@ def _no_partition() -> None:
     """Be the function of a publisher whose subscribers choose the partition of its log."""
 
 
-def _check_element_size(size: object) -> None:
+def _check_element_size(name: str, size: object, *, batches: bool) -> None:
     if type(size) is not int or size < 0:
         raise UsageError(f"element_size={size!r}; give the number of bytes of every element, or 0 where it differs")
+    if batches and size:
+        raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")
