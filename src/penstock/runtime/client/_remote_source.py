@@ -122,10 +122,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     registry = build_registry() if registry is None else registry
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
-        places = str(PositionedName("", start, stop))
-        check_plain(
-            url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding, places=places
-        )
+        check_plain(url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding)
+        check_plain(url, parsed, places=str(PositionedName("", start, stop)))
         reading = source_options(limits, options, credentials)
         scheme.check(url, reading)
         window = check_window(window_bytes, reading.limits)
