@@ -4,8 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from penstock.api import Rejected
-from penstock.core import collect
+from penstock.api import Positions, Rejected, Subscriber
+from penstock.builtin import Position
+from penstock.core import Scope, Source, collect, from_iterable
 from penstock.logs import Retention, RingLog
 from penstock.runtime import Reconnect, Service, remote, serve, subscribe
 
@@ -101,3 +102,40 @@ async def test_a_log_that_was_lost_ends_the_stream(autojump_clock: MockClock) ->
                     pass
         assert stream.position == 100
         nursery.cancel_scope.cancel()
+
+
+class FixedNumbers(Source[bytes]):
+    """Numbers of four bytes each, from a position on."""
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+
+    def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
+        numbers = range(self.positions.first, 100)
+        from_iterable([number.to_bytes(4, "big") for number in numbers]).attach(subscriber, scope)
+
+
+async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> None:
+    """A publisher of another kind than a log may have positions too. Its elements come as memory, and are counted by their size."""
+    service = Service()
+
+    @service.publisher("fixed", element_size=4)
+    def fixed(start: int = 0) -> Source[bytes]:
+        return FixedNumbers(Positions(start, 0, 100))
+
+    async def serve_twice() -> None:
+        for stops in (lost, trio.Event()):
+            async with serve(service, "memory://again", extensions=[Position()]):
+                await stops.wait()
+
+    lost = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serve_twice)
+        async with subscribe("memory://again/fixed", demand=10, reconnect=POLICY, extensions=[Position()]) as stream:
+            received = await anext(stream.buffers())
+            assert stream.position == len(received) // 4
+            lost.set()
+            async for piece in stream.buffers():
+                received += piece
+        nursery.cancel_scope.cancel()
+    assert received == b"".join(number.to_bytes(4, "big") for number in range(100))

@@ -13,6 +13,7 @@ import penstock
 from penstock.api import NotAvailable, PositionNotRetained, PublisherFailed, Rejected, UsageError
 from penstock.core import collect
 from penstock.logs import Log, Retention, RingLog
+from penstock.plugins import StreamEnded, build_registry, hookimpl
 from penstock.runtime import Peer, Service, connect, remote, serve, subscribe
 
 KEEP_ALL = Retention(max_count=1_000_000)
@@ -117,6 +118,23 @@ async def test_a_stream_without_positions_has_none(autojump_clock: MockClock) ->
         assert stream.position is None
 
 
+class Observer:
+    """A plugin that listens to streams."""
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        """Take an event."""
+
+
+async def test_positions_pass_a_serializer_and_an_observer(autojump_clock: MockClock) -> None:
+    """The elements are read from JSON, and a plugin counts them: the stream knows its position all the same."""
+    async with peer_of(service_of(await filled()), registry=build_registry([Observer()])) as peer:
+        async with peer.subscribe("orders", start="earliest", type=int) as stream:
+            assert [await anext(stream), await anext(stream)] == [0, 1]
+            assert stream.position == 2
+        assert await collect(peer.source("orders", start=3, stop=5, type=int)) == [3, 4]
+
+
 async def test_the_function_of_a_publisher_chooses_the_partition_or_the_log(autojump_clock: MockClock) -> None:
     """A text is the partition, None leaves the choice to the subscriber, and with log=True the function returns the log."""
     log = await filled(3, partitions=("east", "west"))
@@ -143,6 +161,8 @@ REFUSED = [
     ("orders/any?positions&after=east:x", {}, "after='x' is no position"),
     ("orders/any?positions&timeout=1", {}, "timeout bounds the wait of after="),
     ("orders/any?positions&after=east:1&timeout=soon", {}, "timeout='soon'; give seconds from 0 to 3600"),
+    ("orders/any?positions&after=east:1&timeout=3601", {}, "timeout='3601'; give seconds from 0 to 3600"),
+    ("orders/any?positions&after=east:1&timeout=nan", {}, "timeout='nan'; give seconds from 0 to 3600"),
     ("orders/any?partition=east&after=1", {}, "after belongs to ?positions"),
 ]
 
