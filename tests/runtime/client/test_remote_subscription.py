@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from penstock.api import Positions, Rejected, Subscriber
+from penstock.api import Positions, ProtocolError, Rejected, Subscriber
 from penstock.builtin import Position
 from penstock.core import Scope, Source, collect, from_iterable
 from penstock.logs import Retention, RingLog
@@ -139,3 +139,17 @@ async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> N
                 received += piece
         nursery.cancel_scope.cancel()
     assert received == b"".join(number.to_bytes(4, "big") for number in range(100))
+
+
+async def test_a_publisher_that_begins_elsewhere_is_refused(autojump_clock: MockClock) -> None:
+    """It says that its first element has another position than the one that was asked for: no element is delivered."""
+    service = Service()
+
+    @service.publisher("liar", element_size=4)
+    def liar(start: int) -> Source[bytes]:
+        return FixedNumbers(Positions(start - 1, 0, 100))
+
+    async with serve(service, "memory://again", extensions=[Position()]):
+        with pytest.raises(ProtocolError, match="begins at position 4, and 5 was asked for"):
+            async with subscribe("memory://again/liar", start=5, reconnect=POLICY, extensions=[Position()]) as stream:
+                await anext(stream)

@@ -21,6 +21,7 @@ from penstock.api import (
     PenstockError,
     PositionedName,
     Positions,
+    ProtocolError,
     Subscriber,
     Subscription,
     UsageError,
@@ -162,6 +163,9 @@ class RemoteSubscription(Subscriber[Any], Subscription):
     def on_fact(self, fact: object, /) -> None:
         """Learn the position of the next element: a new connection goes on there."""
         if isinstance(fact, Positions):
+            if self._position is not None and fact.first != self._position:
+                self._refuse_position(self._position, fact.first)
+                return
             self._position = fact.first
             if self._stop == "latest" and fact.latest is not None:
                 self._stop = fact.latest  # decided once: on a later connection the word means a later position
@@ -247,6 +251,14 @@ class RemoteSubscription(Subscriber[Any], Subscription):
                 await peer.wait_accepted()
                 self._attempts.on_open()
             await self._stream_ended.wait()
+
+    def _refuse_position(self, asked: int, first: int) -> None:
+        """End, because the publisher does not begin where this side has asked: elements would be missing, or come twice."""
+        subscriber = self._subscriber
+        self.cancel()
+        if subscriber is not None:
+            text = f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The peer must act"
+            subscriber.on_error(ProtocolError(text, reason="protocol:position"))
 
     def _next_name(self) -> str:
         """Return the name to subscribe to over the next connection."""
