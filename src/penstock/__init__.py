@@ -80,7 +80,7 @@ from penstock.core import (
     to_channel,
 )
 from penstock.draft import MailboxPolicy, as_draft, as_modern
-from penstock.logs import DiskLog, Log, Retention, RingLog
+from penstock.logs import DiskLog, Log, Retention, RingLog, Spool
 from penstock.operators import pipe, processor
 from penstock.runtime import (
     Peer,
@@ -141,6 +141,7 @@ __all__ = [
     "SlowPolicy",
     "SlowSubscriber",
     "Source",
+    "Spool",
     "StaleElementsWarning",
     "Stream",
     "StreamState",

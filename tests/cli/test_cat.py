@@ -7,6 +7,7 @@ import pytest
 import trio
 
 from penstock.cli._main import parser
+from penstock.logs import Retention, RingLog
 from penstock.runtime import Service, serve, subscribe
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, served
@@ -27,6 +28,31 @@ def test_count_ends_the_command_after_that_many_elements() -> None:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b"again\n" * 3)
     assert err.startswith(b"3 elements in ")
+
+
+async def test_a_log_is_read_from_and_to_a_place() -> None:
+    """--start and --stop are those of `subscribe`; a place that is none, and one that the log does not have, are errors of one line."""
+    log = RingLog(retention=Retention(max_count=100))
+    await log.append([b"%d" % number for number in range(10)])
+    service = Service()
+    service.publish("orders", log)
+    async with serve(service, "tcp://127.0.0.1:0") as server:
+        url = f"{server.addresses[0]}/orders"
+
+        async def cat(*options: str) -> tuple[int, bytes, bytes]:
+            command = [sys.executable, "-m", "penstock", "cat", url, "--quiet", *options]
+            done = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+            return done.returncode, done.stdout, done.stderr
+
+        assert await cat("--start", "7", "--stop", "latest") == (0, b"7\n8\n9\n", b"")
+        assert await cat("--start", "earliest", "--stop", "2") == (0, b"0\n1\n", b"")
+        status, out, err = await cat("--start", "soon")
+        assert (status, out) == (1, b"")
+        assert err.startswith(b"penstock: --start soon: give a position")
+        status, out, err = await cat("--start", "11")
+        assert (status, out) == (1, b"")
+        assert b"it has 0 up to, and not with, 10" in err
+        assert err.count(b"\n") == 1
 
 
 def test_the_end_of_the_reading_program_is_not_a_failure() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.api import SignalKind, Subscriber, Subscription
-from penstock.core import TappedStream, size_of
+from penstock.api import Positions, SignalKind, Subscriber, Subscription
+from penstock.core import PositionedStream, TappedStream, size_of
 
 
 class _Rows:
@@ -145,3 +145,14 @@ def test_only_bytes_have_a_size() -> None:
     assert size_of([b"ab", b"c"]) == 3
     assert size_of([bytearray(b"ab"), memoryview(b"cd"), "text", 5]) == 4
     assert size_of([]) == 0
+
+
+def test_a_fact_passes_and_is_no_signal() -> None:
+    """The subscriber learns it, if it takes facts; the tap does not see it."""
+    stream: PositionedStream[bytes] = PositionedStream()
+    stage, rows, _ = _tapped(stream)
+    stage.on_fact(Positions(500))
+    assert stream.position == 500
+    other, others, _ = _tapped(_Plain())
+    other.on_fact(Positions(500))
+    assert rows.rows[:1] == others.rows == [("ON_SUBSCRIBE", 0, 0)]

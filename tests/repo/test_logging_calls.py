@@ -12,7 +12,7 @@ METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log", 
 ALLOWED = {
     "src/penstock/core/_limited_log.py": "the bounded log itself: tests/core/test_limited_log.py",
     "src/penstock/plugins/_events.py": "failures of an observer, ten and then each power of ten, escaped: tests/plugins/test_events.py",
-    "src/penstock/runtime/client/_remote_source.py": "once for a stream of this side that was restarted: no client of a server causes it",
+    "src/penstock/runtime/client/_remote_subscription.py": "once for a stream of this side: no client of a server causes it",
     "src/penstock/runtime/server/_open_files.py": "once at the start of a server",
     "src/penstock/runtime/server/_run.py": "signals, addresses and the end of this program: no peer causes a line",
 }

@@ -119,7 +119,7 @@ async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> N
     )
     registry = build_registry(environ={})
     assert {problem.plugin for problem in registry.problems} == {"outsider", "rival"}
-    assert set(registry.extensions) == {"auth", "keepalive", "requests"}
+    assert set(registry.extensions) == {"auth", "keepalive", "position", "requests"}
     assert {"plain", "bare", "tcp"} <= set(registry.transports)
     async with serve(pairs_service(), "bare://127.0.0.1:0", registry=registry) as server:
         async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="twos", registry=registry) as stream:

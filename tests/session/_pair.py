@@ -62,6 +62,9 @@ class RecordingDelegate:
         else:
             stream.accept(element_size=script.element_size, idle_until_demand=script.idle_until_demand)
 
+    def source_of(self, stream: SendingStream, /) -> Any:
+        return self.publishers.get(stream.target)
+
     def attach(self, stream: SendingStream, /) -> None:
         self.publishers[stream.target].attach(stream)
 

@@ -48,6 +48,7 @@ from penstock.api._extension import (
     HOLD,
     ActiveExtension,
     AnnotatesStreams,
+    ChangesTargets,
     ChecksLength,
     ChecksSubscribes,
     Extension,
@@ -65,6 +66,15 @@ from penstock.api._held_bytes import HoldsBytes, held_of
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
 from penstock.api._named_request import FIRST_BYTE, decode_named_request, encode_named_request
+from penstock.api._positions import (
+    HasPositions,
+    PlaceInStream,
+    PositionedName,
+    Positions,
+    TakesFacts,
+    on_fact_of,
+    positions_of,
+)
 from penstock.api._printable import printable, quoted_text
 from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
@@ -90,6 +100,7 @@ __all__ = [
     "AuthRefused",
     "BatchingSubscriber",
     "ByteWindow",
+    "ChangesTargets",
     "ChecksLength",
     "ChecksSubscribes",
     "CleanupTimeout",
@@ -98,6 +109,7 @@ __all__ = [
     "Credentials",
     "Extension",
     "ExtensionLink",
+    "HasPositions",
     "Hold",
     "HoldsBytes",
     "IllegalDemand",
@@ -115,8 +127,11 @@ __all__ = [
     "NoElement",
     "NotAvailable",
     "PenstockError",
+    "PlaceInStream",
     "PluginError",
     "PositionNotRetained",
+    "PositionedName",
+    "Positions",
     "Processor",
     "ProtocolError",
     "PublicError",
@@ -138,6 +153,7 @@ __all__ = [
     "StreamTimeout",
     "Subscriber",
     "Subscription",
+    "TakesFacts",
     "UsageError",
     "add_demand",
     "check_demand",
@@ -146,8 +162,10 @@ __all__ = [
     "encode_named_request",
     "held_of",
     "on_element_size_of",
+    "on_fact_of",
     "on_next_many_of",
     "on_next_packed_of",
+    "positions_of",
     "printable",
     "public_text",
     "quoted_text",

@@ -103,6 +103,16 @@ class ExtensionLink(Protocol):
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve a stream of the peer that `check_subscribe` has held, or refuse it with `refusal`. If it has ended, nothing happens."""
 
+    def tell_subscriber(self, stream_id: int, fact: object) -> None:
+        """Give `fact` to the subscriber of a stream that this side has opened, if it has `on_fact`. If it has ended, nothing happens."""
+
+    # Any: a source of `penstock.core`, which is a layer above this one.
+    def source_of(self, stream_id: int) -> Any:
+        """Return the source that the service has found for a stream of the peer. Call it in `before_accept`.
+
+        None for a stream whose source is looked up with the first demand, for a request for one value, and at any other time.
+        """
+
 
 class ActiveExtension(Protocol):
     """The state of an extension on one connection."""
@@ -138,14 +148,24 @@ class ChecksSubscribes(Protocol):
         """
 
 
+class ChangesTargets(Protocol):
+    """An active extension may change what a stream of the peer asks for."""
+
+    def change_target(self, stream_id: int, target: Any, /) -> Any:
+        """Return the target that is served in place of `target`, or `target` itself. Called once for each stream, before all decisions.
+
+        `target` is the name of a publisher or a `Request`.
+        """
+
+
 class AnnotatesStreams(Protocol):
     """An active extension may send messages of its own about a stream. A message that is sent here goes out right before the stream's own.
 
     Either method may be missing.
     """
 
-    def before_subscribe(self, stream_id: int, target: Any, /) -> None:
-        """Called before the subscribe, or the request, of a stream of this side is sent."""
+    def before_subscribe(self, stream_id: int, target: Any, /) -> Any:
+        """Called before the subscribe, or the request, of a stream of this side is sent. Return None, or the target to send instead."""
 
     def before_accept(self, stream_id: int, element_size: int, /) -> None:
         """Called before this side accepts a stream of the peer. On RS.io the onSubscribe follows, on ReactiveSocket the first response."""

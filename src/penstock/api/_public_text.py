@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.api._errors import AlreadySubscribed, NotAvailable, PublicError, SlowSubscriber
+from penstock.api._errors import AlreadySubscribed, NotAvailable, PositionNotRetained, PublicError, SlowSubscriber
 from penstock.api._text_of import text_of
 
 PRIVATE: Final = "the publisher failed"
@@ -19,11 +19,12 @@ NO_SUCH: Final = "no such publisher"
 
 
 def public_text(error: BaseException) -> str:
-    """Return what a peer may read of `error`: the text of a `PublicError`, and a fixed text for every other exception."""
+    """Return what a peer may read of `error`: the text of a `PublicError` or a `PositionNotRetained`, and a fixed text for all others."""
     if isinstance(error, NotAvailable):
         return NO_SUCH
     if isinstance(error, AlreadySubscribed):
         return TAKEN  # the text of the error names an object of this program
     if isinstance(error, SlowSubscriber):
         return TOO_SLOW  # the text of the error is advice for this program
-    return text_of(error) if isinstance(error, PublicError) else PRIVATE
+    # The text of PositionNotRetained has the name of a partition and numbers. A subscriber that fell behind needs them to go on.
+    return text_of(error) if isinstance(error, PublicError | PositionNotRetained) else PRIVATE

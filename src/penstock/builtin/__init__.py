@@ -14,6 +14,7 @@ from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport
 from penstock.builtin._memory_pipe import MemoryStream, memory_stream_pair
 from penstock.builtin._pipe import PipeTransport
+from penstock.builtin._position import Position
 from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
 from penstock.builtin._tls import TlsTransport
@@ -38,6 +39,7 @@ __all__ = [
     "MemoryStream",
     "MemoryTransport",
     "PipeTransport",
+    "Position",
     "TcpTransport",
     "TextSerializer",
     "TlsTransport",

@@ -9,6 +9,7 @@ from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport
 from penstock.builtin._pipe import PipeTransport
+from penstock.builtin._position import Position
 from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
 from penstock.builtin._tls import TlsTransport
@@ -27,10 +28,11 @@ def penstock_transports() -> list[Transport]:
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
-    """``keepalive``, ``auth``."""
+    """``keepalive``, ``auth``, ``position``."""
     return [
         Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers"),
         Factory(name=Auth.name, id=Auth.id, make=Auth, on_demand=True, summary="shows and examines credentials"),
+        Factory(name=Position.name, id=Position.id, make=Position, summary="says where streams start, stop and begin"),
     ]
 
 

@@ -10,11 +10,11 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 import trio
 
-from penstock.api import UsageError
+from penstock.api import PlaceInStream, UsageError
 from penstock.cli._credentials import credentials_arguments, credentials_of
 from penstock.cli._format import SERIALIZERS, TerminalFormat, formatted
 from penstock.cli._progress import Progress, line_file, shown
@@ -24,6 +24,9 @@ from penstock.cli._tls import tls_arguments, transport_options
 from penstock.cli._transports import permitted_transports, transports_argument
 from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.runtime import subscribe
+
+MOST_DIGITS: Final = 19
+"""Digits of the largest position, 2^63-1."""
 
 HELP = "write a publisher's elements to standard output"
 
@@ -37,6 +40,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--serializer", help="the publisher's serializer (default: bytes, or json for --format json)")
     command.add_argument("--setup", metavar="TEXT", default="", help="the data of this client's SETUP, for reactivesocket+…")
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
+    command.add_argument("--start", metavar="PLACE", help="begin there, if the publisher has a log: a position, earliest or latest")
+    command.add_argument("--stop", metavar="PLACE", help="end before there: a position, or latest for what the log has now")
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
     credentials_arguments(command)
@@ -54,6 +59,8 @@ async def run(options: argparse.Namespace) -> int:
     opening = subscribe(
         options.url,
         demand=options.demand,
+        start=_place(options.start, "--start"),
+        stop=_place(options.stop, "--stop"),
         serializer=options.serializer or SERIALIZERS[options.format],
         setup=os.fsencode(options.setup),
         credentials=credentials_of(options),
@@ -65,6 +72,15 @@ async def run(options: argparse.Namespace) -> int:
     async with opening as stream, shown(Progress(stream, options.count), screen, file, quiet=options.quiet):
         await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
+
+
+def _place(text: str | None, option: str) -> PlaceInStream | None:
+    """Return a place that was typed. Raises UsageError for a text that is none."""
+    if text in (None, "earliest", "latest"):
+        return cast("PlaceInStream | None", text)
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise UsageError(f"{option} {text}: give a position, which is a number from 0 on, or earliest, or latest")
+    return int(text)
 
 
 async def _copy(stream: Stream[Any], elements: "_Elements", count: int | None) -> None:

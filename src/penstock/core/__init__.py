@@ -12,6 +12,7 @@ from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
 from penstock.core._parked_task import ParkedTask
+from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
 from penstock.core._scope import CLEANUP_SECONDS, LOG, Report, Scope, check_hook, has_closed, log_violation, report
@@ -55,6 +56,7 @@ __all__ = [
     "MailboxSubscriber",
     "Operator",
     "ParkedTask",
+    "PositionedStream",
     "PublisherGuard",
     "Relay",
     "Report",

@@ -13,6 +13,7 @@ from penstock.api import (
     Subscription,
     held_of,
     on_element_size_of,
+    on_fact_of,
     on_next_many_of,
     on_next_packed_of,
     split_packed,
@@ -88,6 +89,12 @@ class TappedStream(Subscriber[Any], Subscription):
             began = self._counter.elements(len(elements), size_of(elements))
             many(elements)
             self._counter.returned(began)
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension or a source knows of the stream. It is no signal."""
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""

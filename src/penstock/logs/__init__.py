@@ -1,6 +1,7 @@
 """Logs: elements that are kept, each at a position of a partition, and replayed from there.
 
 * `RingLog` keeps elements in memory, `DiskLog` in a file of SQLite. `Log` is what both promise.
+* `Spool` writes the elements of a publisher that keeps none to a log.
 * `Retention` says how much a log keeps. `Log.transaction` appends elements exactly once.
 
 Imports `penstock.api`, `penstock.core` and trio.
@@ -8,8 +9,9 @@ Imports `penstock.api`, `penstock.core` and trio.
 
 from penstock.logs._disk_log import DiskLog
 from penstock.logs._log import Log, Transaction
-from penstock.logs._positions import DEFAULT_PARTITION, Place
+from penstock.logs._positions import DEFAULT_PARTITION, Place, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
+from penstock.logs._spool import Spool, StartsAnywhere
 
-__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Transaction"]
+__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Spool", "StartsAnywhere", "Transaction", "not_retained"]

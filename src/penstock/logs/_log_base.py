@@ -15,7 +15,7 @@ from typing import overload
 
 import trio
 
-from penstock.api import LimitExceeded, LogError, Subscriber, UsageError
+from penstock.api import LimitExceeded, LogError, PlaceInStream, Positions, Subscriber, UsageError, on_fact_of
 from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
@@ -235,12 +235,20 @@ class LogSource(Source[bytes]):
         self._start = start
         self._stop = stop
 
+    def starting_at(self, start: PlaceInStream) -> "LogSource":
+        """Return the same elements from another place on."""
+        return LogSource(self._log, self._index, *check_range(start, self._stop))
+
     def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
         try:
             first, end = self._log.resolve(self._index, self._start, self._stop)
         except (LogError, UsageError) as error:
             failed(error).attach(subscriber, scope)
             return
+        tell = on_fact_of(subscriber)
+        if tell is not None:
+            name = self._log.partitions[self._index]
+            tell(Positions(first, self._log.earliest()[name], self._log.latest()[name]))
         if first == end:
             empty().attach(subscriber, scope)  # rule 1.5: the end is known, so no demand is needed for it
             return

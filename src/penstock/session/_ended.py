@@ -37,6 +37,9 @@ class NoOwner:
     def attach(self, _stream: Any, /) -> None:
         """Do nothing."""
 
+    def source_of(self, _stream: Any, /) -> None:
+        """Return None: no stream is accepted any more."""
+
     def on_introduction(self, _data: bytes, /) -> None:
         """Do nothing."""
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 from penstock.api import ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
 from penstock.session._dialect_host import DialectHost
 from penstock.session._reasons import explain_own
+from penstock.session._receiving_stream import ReceivingStream, tell_subscriber
 
 KEEPALIVE: Final = 1
 """The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
@@ -119,6 +120,17 @@ class Link:
         observers = self._session.streams.observers
         if observers is not None:
             observers.decide(stream_id, refusal)
+
+    def tell_subscriber(self, stream_id: int, fact: object) -> None:
+        """Give a fact to the subscriber of a stream of this side."""
+        stream = self._session.streams.opened.get(stream_id)
+        if isinstance(stream, ReceivingStream):
+            tell_subscriber(stream, fact)
+
+    def source_of(self, stream_id: int) -> Any:
+        """Return the source of a stream of the peer that is being accepted."""
+        stream = self._session.streams.serving.get(stream_id)
+        return None if stream is None else self._session.streams.delegate.source_of(stream)
 
     def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
         """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""

@@ -214,6 +214,11 @@ CONNECTION_REASONS: Final = (
         "wait for the verdict before you subscribe, or send shorter credentials",
         parameter="N > M",
     ),
+    Reason(
+        "limit:position",
+        "{receiver} sent places for more streams than it subscribed to",
+        "send the places of a stream right before its subscribe",
+    ),
     # Mistakes of the peer. It may have been served for hours before, so nothing is said about its requests.
     Reason("protocol", "{receiver} broke the protocol"),
     Reason("protocol:hello", "{receiver} began with a byte that is neither a hello nor a goodbye, or sent a second hello"),
@@ -243,6 +248,7 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:auth", "{receiver} sent credentials that cannot be read, or twice, or a verdict that nothing had asked for"),
+    Reason("protocol:position", "{receiver} sent places or positions that cannot be read, twice for a stream, or for one without places"),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),
     # No client gets these four tokens: it is refused in its own protocol, or without a byte. They are for the log of this side.
     Reason("protocol:http", "{receiver} speaks HTTP, which {sender} does not serve"),

@@ -18,6 +18,7 @@ from penstock.api import (
     Subscription,
     held_of,
     on_element_size_of,
+    on_fact_of,
     on_next_many_of,
     on_next_packed_of,
 )
@@ -318,6 +319,13 @@ class ReceivingStream(Subscription):
             self._channel.budgets.partials.streams.pop(self, None)
             self._parts = None
         return subscriber
+
+
+def tell_subscriber(stream: ReceivingStream, fact: object) -> None:
+    """Give a fact to the subscriber of a stream, if it takes facts."""
+    on_fact = on_fact_of(stream._subscriber)  # noqa: SLF001  # a method of the stream in all but its place: the class is full
+    if on_fact is not None:
+        on_fact(fact)
 
 
 def size_of_run(elements: Sequence[bytes]) -> int:

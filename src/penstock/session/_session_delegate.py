@@ -33,6 +33,9 @@ class SessionDelegate(Protocol):
     def attach(self, stream: SendingStream, /) -> None:
         """Subscribe an accepted stream to its publisher."""
 
+    def source_of(self, stream: SendingStream, /) -> Any:
+        """Return the source that was found for a stream that is being accepted, or None."""
+
     def on_introduction(self, data: bytes, /) -> None:
         """Examine the peer's introduction: call `Session.admit` or `Session.close`, now or later."""
 

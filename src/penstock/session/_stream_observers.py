@@ -12,7 +12,7 @@ from penstock.session._reasons import DRAINING
 from penstock.session._sending_stream import SendingStream
 from penstock.session._states import SendingState
 
-METHODS: Final = ("check_subscribe", "before_subscribe", "before_accept", "on_accepted", "on_begun", "on_ended", "closed")
+METHODS: Final = ("change_target", "check_subscribe", "before_subscribe", "before_accept", "on_accepted", "on_begun", "on_ended", "closed")
 """The optional methods of an active extension that this module calls."""
 
 
@@ -31,6 +31,13 @@ class StreamObservers:
         for name, method in found.items():
             self._methods[name].append(method)
         return bool(found)
+
+    def change_target(self, stream_id: int, target: Any) -> Any:
+        """Return the target that the extensions leave of `target`."""
+        for method in self._methods["change_target"]:
+            changed = self._call(method, stream_id, target)
+            target = target if changed is HOLD else changed  # HOLD: the extension has raised, and the connection has ended
+        return target
 
     def permits(self, stream: SendingStream) -> bool:
         """Return whether the service may decide on a stream now. If not, an extension holds it, has refused it, or has raised."""
@@ -59,9 +66,12 @@ class StreamObservers:
         else:
             stream.refuse(refusal)
 
-    def before_subscribe(self, stream_id: int, target: Any) -> None:
-        """Tell that a stream of this side is about to be opened."""
-        self._call_all("before_subscribe", stream_id, target)
+    def before_subscribe(self, stream_id: int, target: Any) -> Any:
+        """Tell that a stream of this side is about to be opened, and return the target to send."""
+        for method in self._methods["before_subscribe"]:
+            changed = self._call(method, stream_id, target)
+            target = target if changed is None or changed is HOLD else changed
+        return target
 
     def before_accept(self, stream_id: int, element_size: int) -> None:
         """Tell that a stream of the peer is about to be accepted."""

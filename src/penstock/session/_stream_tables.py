@@ -34,8 +34,11 @@ class Observers(Protocol):
     def decide(self, stream_id: int, refusal: str | None, /) -> None:
         """Serve a stream that an extension has held, or refuse it."""
 
-    def before_subscribe(self, stream_id: int, target: Any, /) -> None:
-        """Tell that a stream of this side is about to be opened."""
+    def change_target(self, stream_id: int, target: Any, /) -> Any:
+        """Return what a stream of the peer is served with."""
+
+    def before_subscribe(self, stream_id: int, target: Any, /) -> Any:
+        """Tell that a stream of this side is about to be opened, and return the target to send."""
 
     def before_accept(self, stream_id: int, element_size: int, /) -> None:
         """Tell that a stream of the peer is about to be accepted."""
@@ -216,6 +219,9 @@ class StreamTables:
         """
         if stream_id in self.serving:
             raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
+        # For a stream that is refused as well: what an extension keeps for this id must not count for a later stream.
+        if self.observers is not None and target is not None:
+            target = self.observers.change_target(stream_id, target)
         # In the table before the decision: the service may refuse or end it at once, which takes it out again.
         stream = SendingStream(self._channel, stream_id, target, demand)
         # Rule 2.5 has no place on the wire: an id that is in use cannot be opened a second time.
@@ -234,6 +240,8 @@ class StreamTables:
 
     def serve_waiting(self, stream: SendingStream, target: Any) -> None:
         """Serve a stream that the peer opened before its target was known."""
+        if self.observers is not None:
+            target = self.observers.change_target(stream.id, target)
         stream.target = target
         if self.is_draining:
             stream.refuse(DRAINING)

@@ -335,6 +335,8 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "protocol:request",  # of an extension, as the ping is
         "protocol:auth",
         "limit:auth",
+        "protocol:position",
+        "limit:position",
     }
     assert {reason.split()[0] for _, reason in REFUSED.values()} == listed - over_time - others
 

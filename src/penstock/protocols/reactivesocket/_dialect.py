@@ -399,7 +399,7 @@ class ReactiveSocketDialect:
         """Encode a request. A text as `target` is the name of a publisher."""
         observers, change = self._session.streams.observers, self._channel.outgoing
         if observers is not None:
-            observers.before_subscribe(stream_id, target)
+            target = observers.before_subscribe(stream_id, target)
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
         data = request.data if change is None else change(request.data)
         if request.model is Model.RESPONSE:

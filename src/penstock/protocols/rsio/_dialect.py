@@ -162,7 +162,7 @@ class RsioDialect:
         """Encode a subscribe to the publisher named `target`, or a request for one value."""
         observers = self._session.streams.observers
         if observers is not None:
-            observers.before_subscribe(stream_id, target)
+            target = observers.before_subscribe(stream_id, target)
         if isinstance(target, Request):
             if self._requests is None:
                 raise UsageError("requests that carry data need the extension 'requests' on both sides of an RS.io connection")

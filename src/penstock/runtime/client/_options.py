@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import TypedDict
 
-from penstock.api import Credentials, Extension, Limits
+from penstock.api import Credentials, Extension, Limits, PlaceInStream
 from penstock.core import Report
 from penstock.plugins import Registry, Serializer, TransportOptions
 from penstock.runtime.client._reconnect import Reconnect
@@ -38,3 +38,5 @@ class RemoteOptions(ConnectionOptions, total=False):
     serializer: str | Serializer | None
     reconnect: Reconnect | None
     window_bytes: int | None
+    start: PlaceInStream | None
+    stop: PlaceInStream | None

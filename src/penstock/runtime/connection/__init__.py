@@ -9,7 +9,7 @@ from penstock.runtime.connection._connection import ConnectionSettings, Connecti
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
-from penstock.runtime.connection._extensions_for import NegotiableExtensions, auth_extension, check_examines, extensions_for
+from penstock.runtime.connection._extensions_for import NegotiableExtensions, auth_extension, check_examines, extensions_for, if_used
 from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._links import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
@@ -59,6 +59,7 @@ __all__ = [
     "encoding_asked",
     "exit_nursery",
     "extensions_for",
+    "if_used",
     "in_encoding_of_transport",
     "limited_access_log",
     "new_connection",

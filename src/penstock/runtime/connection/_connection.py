@@ -76,6 +76,8 @@ class ConnectionTask:
     """The peer subscribes."""
     attach: Callable[[SendingStream], None]
     """A stream that was accepted begins."""
+    source_of: Callable[[SendingStream], Any]
+    """The source of a stream that is being accepted."""
     on_fire_and_forget: Callable[[Any], None]
     """The peer sent a message that has no answer."""
 
@@ -115,6 +117,7 @@ class ConnectionTask:
         )
         # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
         (self.serve, self.on_fire_and_forget), self.attach = self._incoming.calls, self._incoming.attach
+        self.source_of = self._incoming.source_of
         leaving = LazyEvent()
         self._parts = ConnectionParts(
             session=self.session,

@@ -21,6 +21,7 @@ from penstock.api import (
     Subscription,
     held_of,
     on_element_size_of,
+    on_fact_of,
     on_next_many_of,
     on_next_packed_of,
     split_packed,
@@ -299,6 +300,12 @@ class ObservedStream(Subscriber[Any], Subscription):
             self._elements += len(elements)
             self._bytes += sum(map(len, elements))
             many(elements)
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension knows of the stream."""
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""

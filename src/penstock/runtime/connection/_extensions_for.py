@@ -23,6 +23,9 @@ IDS: Final = range(1 << 32)
 FIRST_FREE_ID: Final = 128
 """Ids from here on are for extensions of plugins; those below are assigned by the project."""
 
+POSITION: Final = 4
+"""The id of the extension that says where streams start and begin."""
+
 OUR_CODES: Final = range(0x40, 0x60)
 FREE_CODES: Final = range(0x60, 0x7F)
 """Type codes for extensions of plugins."""
@@ -74,6 +77,13 @@ def extensions_for(
         every = tuple(registry.encodings.values()) if encodings is None else tuple(encodings)
         return NegotiableExtensions(None, offered(registry, on_violation), every)
     return NegotiableExtensions(check_given(extensions), (), tuple(encodings or ()))
+
+
+def if_used(extensions: NegotiableExtensions, *, has_logs: bool) -> NegotiableExtensions:
+    """Leave the extension *position* out of those that plugins offer, for a server without a log: then no stream pays for it."""
+    if has_logs:
+        return extensions
+    return attrs.evolve(extensions, offered=tuple(each for each in extensions.offered if each.id != POSITION))
 
 
 def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:

@@ -37,6 +37,7 @@ from penstock.runtime.service import (
     Service,
     StreamSlot,
     UnfitPayload,
+    UnfitPosition,
 )
 from penstock.session import HANDLED, REFUSED, SendingStream, Session
 
@@ -155,6 +156,11 @@ class IncomingRequests:
             self._found[stream] = found
         stream.accept(element_size=found.publication.element_size, idle_until_demand=is_idle)
         self._found.pop(stream, None)  # without room the publisher is attached later, and looked up again
+
+    def source_of(self, stream: SendingStream) -> Any:
+        """Return the source that was found for a stream that is being accepted, or None."""
+        found = self._found.get(stream)
+        return None if found is None else found.publication.source
 
     def _serve_if_authorized(self, authorizer: Authorizer, stream: SendingStream) -> None:
         def then(reason: str) -> None:
@@ -295,7 +301,7 @@ class IncomingRequests:
 def _refusal(error: CannotOpen) -> str:
     """Return what the peer is told."""
     # The text of these is for the peer.
-    if isinstance(error, FactoryFailed | UnfitPayload):
+    if isinstance(error, FactoryFailed | UnfitPayload | UnfitPosition):
         return str(error)
     return REFUSED if isinstance(error, NoPlace) else NO_SUCH
 

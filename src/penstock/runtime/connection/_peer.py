@@ -7,7 +7,21 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Limits, Model, Request, Subscriber, Subscription, UsageError, held_of, on_next_many_of, shown
+from penstock.api import (
+    Limits,
+    Model,
+    PlaceInStream,
+    PositionedName,
+    Positions,
+    Request,
+    Subscriber,
+    Subscription,
+    UsageError,
+    held_of,
+    on_fact_of,
+    on_next_many_of,
+    shown,
+)
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
 from penstock.plugins import PeerIdentity, PeerStatistics, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._asking import (
@@ -65,24 +79,68 @@ class Peer:
             raise own_copy(self._connection.reason)  # any number of tasks may wait, and wait again
 
     @overload
-    def source(self, publisher: str, *, type: type[T], serializer: SerializerOrName = ..., window_bytes: int | None = ...) -> Source[T]: ...
+    def source(
+        self,
+        publisher: str,
+        *,
+        type: type[T],
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+    ) -> Source[T]: ...
     @overload
     def source(
-        self, publisher: str, *, type: object = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+        self,
+        publisher: str,
+        *,
+        type: object = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
     ) -> Source[Any]: ...
     def source(
-        self, publisher: str, *, type: Any = None, serializer: SerializerOrName = None, window_bytes: int | None = None
+        self,
+        publisher: str,
+        *,
+        type: Any = None,
+        start: PlaceInStream | None = None,
+        stop: PlaceInStream | None = None,
+        serializer: SerializerOrName = None,
+        window_bytes: int | None = None,
     ) -> Source[Any]:
         """Return the peer's publisher as a source, for `pipe`, sinks and callbacks. The options are those of `subscribe`."""
-        return RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes)
+        return RemoteSource(
+            self._connection,
+            publisher if start is stop is None else PositionedName(publisher, start, stop),
+            self._loader(serializer, type),
+            window_bytes,
+        )
 
     @overload
     def subscribe(
-        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+        self,
+        publisher: str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def subscribe(
-        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+        self,
+        publisher: str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def subscribe(
         self,
@@ -90,6 +148,8 @@ class Peer:
         *,
         type: Any = None,
         demand: int = DEFAULT_DEMAND,
+        start: PlaceInStream | None = None,
+        stop: PlaceInStream | None = None,
         serializer: SerializerOrName = None,
         window_bytes: int | None = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
@@ -98,10 +158,13 @@ class Peer:
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
         publisher's. Without both the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. If elements are large, fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
-        `Limits.window_bytes` by default. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait;
-        leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
+        `Limits.window_bytes` by default. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or ``"latest"``; the
+        stream has the elements from `start` up to, and not with, `stop`, and `RemoteStream.position` is that of the next one.
+        Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving checkpoints, unless the
+        reader of the stream has waited within the last 5 ms.
         """
-        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes), demand)
+        name = publisher if start is stop is None else PositionedName(publisher, start, stop)
+        return _RemoteOpening(RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes), demand)
 
     # --- requests by name
 
@@ -326,6 +389,11 @@ class RemoteSource(Source[Any]):
     def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
         # The stream at the end of the pipe knows what was read. Without one nothing does, and the demand alone is the bound.
         reader = subscriber if scope is None else scope.reader
+        if isinstance(self._publisher, PositionedName) and isinstance(self._publisher.start, int):
+            # Known without an answer: over a protocol without the extension *position* none comes.
+            tell = on_fact_of(subscriber)
+            if tell is not None:
+                tell(Positions(self._publisher.start))
         window = None
         if isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
@@ -391,6 +459,12 @@ class Decoder(Subscriber[bytes], Subscription):
         """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
         held = held_of(self._subscriber)
         return 0 if held is None else held()
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension knows of the stream."""
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
 
     def on_next(self, element: bytes, /) -> None:
         # Elements that were under way at the cancel still arrive (rule 2.8).

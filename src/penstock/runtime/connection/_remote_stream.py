@@ -11,12 +11,12 @@ from time import monotonic
 from typing import Any, TypeVar, cast
 
 from penstock.api import UsageError
-from penstock.core import Stream, StreamStatistics
+from penstock.core import PositionedStream, StreamStatistics
 
 T = TypeVar("T")
 
 
-class RemoteStream(Stream[T]):
+class RemoteStream(PositionedStream[T]):
     """The elements of one subscription to a publisher of the peer."""
 
     __slots__ = ("_element_size", "_in_pieces", "restarts")
@@ -26,7 +26,9 @@ class RemoteStream(Stream[T]):
         self._element_size = 0
         self._in_pieces = False
         self.restarts: int = 0
-        """How often the publisher was subscribed to anew, from its beginning, after a lost connection (`Reconnect`)."""
+        """How often the publisher was subscribed to anew, from its beginning, after a lost connection (`Reconnect`).
+
+        A publisher with positions is subscribed to at the position of the next element, and that is not counted."""
 
     @property
     def element_size(self) -> int:

@@ -43,6 +43,7 @@ from penstock.runtime.connection import (
     dialects_at,
     exit_nursery,
     extensions_for,
+    if_used,
     in_encoding_of_transport,
     limited_access_log,
     new_connection,
@@ -109,7 +110,7 @@ def serve(
     for url in urls:
         check_transport(registry, parse_url(url))
         check_guard(service, url, registry)
-    found = extensions_for(registry, extensions, on_violation)
+    found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
     budget = MemoryBudget(limits.memory_budget)

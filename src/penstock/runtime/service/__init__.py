@@ -1,7 +1,7 @@
 """Publishers by name and handlers of requests: look-up, authorisation, serialising, places. No session and no connection is known in here.
 
-May import `penstock.api`, `penstock.core` and `penstock.plugins`. A transport of another kind (HTTP, say) opens streams with
-`PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
+May import `penstock.api`, `penstock.core`, `penstock.logs` and `penstock.plugins`. A transport of another kind (HTTP, say) opens streams
+with `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
 """
 
 from penstock.runtime.service._cannot_open import (
@@ -11,6 +11,7 @@ from penstock.runtime.service._cannot_open import (
     NoPlace,
     NoSuchPublisher,
     UnfitPayload,
+    UnfitPosition,
     UnreadablePayload,
 )
 from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
@@ -50,6 +51,7 @@ __all__ = [
     "StreamSlot",
     "TaskRunner",
     "UnfitPayload",
+    "UnfitPosition",
     "UnreadablePayload",
     "add_target_note",
     "dumped_bytes",

@@ -29,6 +29,10 @@ class UnfitPayload(CannotOpen):
     """The name takes no payload and one was sent, or it needs one. The text is for the peer: it sent the request."""
 
 
+class UnfitPosition(CannotOpen):
+    """The name leads to a log, and the place or the partition in it does not fit. The text is for the peer: it has the retained range."""
+
+
 class UnreadablePayload(PublicError):
     """The payload of a request cannot be read. The peer gets the text. It is not reported here: a peer must not write lines of log."""
 

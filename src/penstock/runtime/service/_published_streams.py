@@ -17,6 +17,7 @@ import trio
 from penstock.api import (
     Model,
     NotAvailable,
+    PositionNotRetained,
     PublisherFailed,
     PublisherStopped,
     Request,
@@ -207,8 +208,13 @@ def is_shutdown(error: BaseException) -> bool:
 
 def report_publisher_failure(on_violation: Report, error: BaseException, target: object) -> None:
     """Report the full error of a publisher; the peer gets less of it."""
-    # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a denied name is no failure.
-    if isinstance(error, Exception) and not is_shutdown(error) and not isinstance(error, UnreadablePayload | NotAvailable):
+    # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a denied name is no failure. A reader of a
+    # log that is so slow that the log drops what it has not read is such a mistake.
+    if (
+        isinstance(error, Exception)
+        and not is_shutdown(error)
+        and not isinstance(error, UnreadablePayload | NotAvailable | PositionNotRetained)
+    ):
         report(on_violation, add_target_note(error, target))
 
 

@@ -8,7 +8,7 @@ Rules of this file:
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -16,10 +16,12 @@ import attrs
 
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
 from penstock.core import Source, Streamable, as_source, from_batches, generate
+from penstock.logs import Log
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._log_publication import LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
 
@@ -120,6 +122,8 @@ class Service:
         self._options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}  # the fields of a Publication after its source
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
         self._batched: set[Route] = set()  # of functions that yield lists of elements
+        self.logs: dict[Route, LogPublication] = {}
+        """The publishers with `log`."""
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
@@ -132,6 +136,8 @@ class Service:
         serializer: str | Serializer | None = None,
         element_size: int = 0,
         batches: bool = False,
+        log: Log | bool | None = None,
+        addresses: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
@@ -145,17 +151,23 @@ class Service:
         With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
         With ``batches=True`` the function yields lists of elements (``AsyncIterator[list[Quote]]``), and subscribers get the elements, as
         with `penstock.from_batches`.
+        With `log` the elements are those of a log, and each subscriber chooses where it starts and stops. The function then returns None,
+        the name of a partition, or with ``log=True`` a `Log`. `addresses` are the URLs of the log in the answer to ``?positions``.
         Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
         """
         pattern = Pattern.parse(name)
         # All of this is checked before the decorator is applied, so the traceback ends at the line of the decorator.
-        _check_element_size(element_size)
+        _check_element_size(name, element_size, batches=batches)
         check_serializer_argument(serializer)
-        if batches and element_size:
-            raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")
+        published = None if log is None else LogPublication(name, log, addresses, [type, serializer, element_size, batches])
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
+            if published is not None:
+                published.check(pattern, function)
+                self.router.add(route)
+                self.logs[route] = published
+                return function
             # Checked here: otherwise the first subscriber would find out, in front of a peer.
             if inspect.iscoroutinefunction(called_function(function)):
                 raise UsageError(
@@ -180,18 +192,22 @@ class Service:
     def publish(
         self,
         name: str,
-        source: Streamable[Any],
+        source: Streamable[Any] | Log,
         *,
         type: Any = None,
         serializer: str | Serializer | None = None,
         element_size: int = 0,
     ) -> None:
-        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, or a publisher of your own.
+        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, a log, or a publisher of your own.
 
         Without `type` and `serializer` its elements are bytes.
         Warns with `StaleElementsWarning` of a source that keeps the newest element only: its subscribers hold older ones by default.
         """
         # Converted once, so that a value that cannot be streamed is refused here.
+        if isinstance(source, Log):
+            options: dict[str, Any] = {"type": type, "serializer": serializer, "element_size": element_size}
+            self.publisher(name, log=source, **options)(_no_partition)
+            return
         blueprint = as_source(source)
 
         # A function without parameters, so that all names are found and bound in one way.
@@ -281,9 +297,11 @@ class Service:
             return None
 
     def look_up(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall:
-        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload, and what the publisher's own function raises."""
+        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload, UnfitPosition, and what the function raises."""
         try:
             route, given, query = self.router.find(name)
+            published = self.logs.get(route) if self.logs else None
+            words = {} if published is None else published.take_words(query)
             call = route.bind(given, query, peer)
         except NoMatch as none:
             raise NoSuchPublisher(str(none)) from None
@@ -296,6 +314,8 @@ class Service:
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
             raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
+        if published is not None:
+            return Publication(published.source(call(), words), None, 0)
         options = self._options[route]
         if route.is_generator:
             return Publication(self._source(route, generate(call)), *options)  # the function is called when its stream is first pulled
@@ -423,6 +443,12 @@ class Service:
         return f"<service of {', '.join(self.names()) or 'no publishers'}>"
 
 
-def _check_element_size(size: object) -> None:
+def _no_partition() -> None:
+    """Be the function of a publisher whose subscribers choose the partition of its log."""
+
+
+def _check_element_size(name: str, size: object, *, batches: bool) -> None:
     if type(size) is not int or size < 0:
         raise UsageError(f"element_size={size!r}; give the number of bytes of every element, or 0 where it differs")
+    if batches and size:
+        raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")

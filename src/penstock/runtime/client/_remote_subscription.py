@@ -1,0 +1,288 @@
+"""One subscription to a publisher behind a URL, over one connection after another.
+
+Rules of this file:
+
+* One task in the scope of the subscription makes the connection, keeps it, and says goodbye.
+* Demand that is requested before the connection is made is kept. After a reconnect the outstanding demand is requested again, no more.
+* If the publisher has positions, the elements are counted, and the next connection begins at the position of the next element. So no
+  element is missing, and none comes twice. Without positions it begins anew, and the stream and the log say so.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import trio
+
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    PenstockError,
+    PositionedName,
+    Positions,
+    ProtocolError,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    held_of,
+    on_element_size_of,
+    on_fact_of,
+    on_next_many_of,
+    on_next_packed_of,
+    split_packed,
+)
+from penstock.core import Report, Scope
+from penstock.runtime.client._open_connection import OpenConnection
+from penstock.runtime.client._reconnect import Attempts, may_reconnect
+from penstock.runtime.connection import Peer, RemoteStream
+
+_log: Final = logging.getLogger("penstock")
+
+
+class RemotePublisher(Protocol):
+    """The source behind the URL, as a subscription sees it: a protocol, because the source makes the subscriptions."""
+
+    @property
+    def name(self) -> PositionedName:
+        """The name of the publisher, with the places that the program has given."""
+
+    @property
+    def first_name(self) -> str:
+        """The name for the first connection."""
+
+    def open_connection(self, on_violation: Report) -> OpenConnection:
+        """Return the block of a new connection."""
+
+    def subscribe_at(self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
+        """Subscribe over a connection that was made."""
+
+    def attempts(self) -> Attempts:
+        """Return the count of attempts for a new subscription."""
+
+
+class RemoteSubscription(Subscriber[Any], Subscription):
+    """One subscription to a publisher behind a URL, over one connection after another."""
+
+    __slots__ = (
+        "_attempts",
+        "_outstanding",
+        "_pause",
+        "_peer",
+        "_position",
+        "_scope",
+        "_source",
+        "_starts",
+        "_stop",
+        "_stream_ended",
+        "_subscriber",
+        "_task",
+        "_upstream",
+    )
+
+    def __init__(self, source: RemotePublisher, subscriber: Subscriber[Any], scope: Scope) -> None:
+        self._source = source
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._scope = scope
+        self._outstanding = 0
+        self._attempts = source.attempts()
+        self._position: int | None = None  # of the next element, if the publisher has positions
+        self._stop = source.name.stop
+        self._starts = 0  # connections on which the publisher was subscribed to
+        self._peer: Peer | None = None  # of the current connection
+        self._pause = 0.0
+        self._upstream: Subscription | None = None  # the stream of the current connection
+        self._stream_ended = trio.Event()  # a new one for each connection
+        self._task: trio.CancelScope | None = None
+
+    def start(self) -> None:
+        """Call on_subscribe, and start to connect."""
+        subscriber = self._subscriber
+        if subscriber is not None:
+            subscriber.on_subscribe(self)
+        if self._subscriber is not None:  # it may have cancelled inside on_subscribe
+            try:
+                self._task = self._scope.spawn(self._run, name=f"penstock connection for {self._source!r}")
+            # The scope has closed meanwhile: its nursery is over and takes no task.
+            except UsageError as closed:
+                self._fail(closed)
+
+    # --- the subscription
+
+    # Counted here and passed on: after a reconnect the new stream gets the outstanding sum.
+    def request(self, n: int, /) -> None:
+        if self._subscriber is None:
+            return
+        # Rule 3.17: demand that reaches 2^63-1 is unbounded, and is not counted from then on.
+        self._outstanding = add_demand(self._outstanding, n)
+        if self._upstream is not None:
+            self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        self._subscriber = None
+        # Before the task: the peer gets a cancel, and not only a goodbye.
+        # Taken out first: a signal that comes inside the cancel must find nothing to do.
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- the subscriber of the stream of each connection
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        # Nothing outstanding: the subscriber will request on its own, and 0 is no legal request.
+        if self._outstanding:
+            subscription.request(self._outstanding)
+
+    def on_next(self, element: Any, /) -> None:
+        if self._subscriber is not None:
+            if self._outstanding < UNBOUNDED:
+                self._outstanding -= 1
+            if self._position is not None:
+                self._position += 1
+            self._subscriber.on_next(element)
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take elements that arrived together."""
+        subscriber = self._subscriber
+        # Whole runs are passed on: to take them apart here would undo the work of the decoder.
+        many = on_next_many_of(subscriber)
+        if many is None:
+            for element in elements:
+                self.on_next(element)
+            return
+        if self._outstanding < UNBOUNDED:
+            self._outstanding -= len(elements)
+        if self._position is not None:
+            self._position += len(elements)
+        many(elements)
+
+    def on_fact(self, fact: object, /) -> None:
+        """Learn the position of the next element: a new connection goes on there."""
+        if isinstance(fact, Positions):
+            if self._position is not None and fact.first != self._position:
+                self._refuse_position(self._position, fact.first)
+                return
+            self._position = fact.first
+            if self._stop == "latest" and fact.latest is not None:
+                self._stop = fact.latest  # decided once: on a later connection the word means a later position
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
+
+    def held(self) -> int:
+        """Return the bytes that the subscriber keeps, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
+
+    def on_element_size(self, size: int, /) -> None:
+        """Learn the size of every element."""
+        on_element_size = on_element_size_of(self._subscriber)
+        if on_element_size is not None:
+            on_element_size(size)
+
+    def on_next_packed(self, count: int, elements: bytes, /) -> None:
+        """Take packed elements."""
+        # The same for memory that holds many elements of fixed size.
+        packed = on_next_packed_of(self._subscriber)
+        if packed is None:
+            self.on_next_many(split_packed(count, elements))
+            return
+        if self._outstanding < UNBOUNDED:
+            self._outstanding -= count
+        if self._position is not None:
+            self._position += count
+        packed(count, elements)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._upstream = None
+        # A lost connection may be made again; a failure of the publisher is final.
+        if not isinstance(error, Exception) or not may_reconnect(error) or not self._may_try_again(error):
+            self._fail(error)
+        # In each case: the block of this connection is left, and `_run` decides what follows.
+        self._stream_ended.set()
+
+    def on_complete(self, /) -> None:
+        self._upstream = None
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+        self._stream_ended.set()
+
+    # --- the task
+
+    async def _run(self) -> None:
+        try:
+            while self._subscriber is not None:
+                # Counted before the attempt: `Reconnect.wait` gets the number of failed ones, this one included.
+                self._attempts.begin()
+                try:
+                    await self._connect_once()
+                except ConnectionLost as lost:
+                    if not self._may_try_again(lost):
+                        self._fail(lost)
+                except PenstockError as error:
+                    # If the stream has ended with it, `on_error` has decided. Else it is a refusal, or a URL that cannot work.
+                    if not (may_reconnect(error) and self._stream_ended.is_set()):
+                        self._fail(error)
+                # Also with a pause of 0: a server that accepts and closes at once must not keep this task from yielding.
+                if self._subscriber is not None:
+                    await trio.sleep(self._pause)
+        # Whatever ended the task, the subscriber gets a terminal signal (rule 1.4); `_fail` does nothing after the first one.
+        finally:
+            self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
+
+    async def _connect_once(self) -> None:
+        # A new event for each connection: the end of the stream before this one must not end it.
+        self._stream_ended = trio.Event()
+        self._peer = None  # a connection that cannot be made was not open
+        async with self._source.open_connection(self._scope.report_failure) as peer:
+            self._peer = peer
+            if self._starts and self._position is None:
+                # Before the subscribe: a reader that gets the first of the new elements finds `restarts` counted.
+                self._say_restarted()
+            self._starts += 1
+            self._source.subscribe_at(self._next_name(), peer, self, self._scope)
+            # Its error ends the stream as well, which is handled there.
+            with suppress(PenstockError):
+                await peer.wait_accepted()
+                self._attempts.on_open()
+            await self._stream_ended.wait()
+
+    def _refuse_position(self, asked: int, first: int) -> None:
+        """End, because the publisher does not begin where this side has asked: elements would be missing, or come twice."""
+        subscriber = self._subscriber
+        self.cancel()
+        if subscriber is not None:
+            text = f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The peer must act"
+            subscriber.on_error(ProtocolError(text, reason="protocol:position"))
+
+    def _next_name(self) -> str:
+        """Return the name to subscribe to over the next connection."""
+        return self._source.first_name if self._position is None else self._source.name.at(self._position, self._stop)
+
+    def _say_restarted(self) -> None:
+        """Tell the stream, and once the log, that the publisher begins anew: nothing says where the elements before have ended."""
+        if self._starts == 1:
+            _log.warning(
+                "%s was lost and is read again from its beginning: it has no positions, so elements may be missing or come twice; "
+                "stream.restarts counts how often (said once for each stream)",
+                # A text: a log that keeps its records must not keep the source.
+                repr(self._source),
+            )
+        if isinstance(self._subscriber, RemoteStream):
+            self._subscriber.on_restart()
+
+    def _may_try_again(self, error: Exception) -> bool:
+        # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
+        pause = self._attempts.pause_after(error, None if self._peer is None else self._peer.opened_at)
+        self._pause = pause or 0.0
+        return pause is not None
+
+    def _fail(self, error: BaseException) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)

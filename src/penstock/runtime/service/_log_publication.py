@@ -1,0 +1,195 @@
+"""Publishers with a log: the words that belong to the log in a name, and the source that they choose.
+
+Rules of this file:
+
+* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after`` and ``timeout``. They stand behind the ``?`` of a name, and the
+  function of the publisher never gets them.
+* The function runs first. If it denies the name to the peer, the peer does not learn whether its words fit.
+* A word that does not fit is the mistake of a peer: it is refused with a text that has the figures of the log (`UnfitPosition`).
+"""
+
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
+from penstock.core import Scope, Source, generate
+from penstock.logs import DEFAULT_PARTITION, Log, not_retained
+from penstock.runtime.service._cannot_open import UnfitPosition
+from penstock.runtime.service._function_annotations import called_function, open_parameters
+from penstock.runtime.service._router import Pattern
+
+LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout")
+"""The words of a log behind the ``?`` of a name."""
+
+MOST_DIGITS: Final = 19
+"""Digits of the largest position, 2^63-1. int() of a longer text would cost time for nothing."""
+
+MOST_WAIT: Final = 3600.0
+"""Seconds that ``timeout`` may have. A peer that wants to wait for longer asks again."""
+
+Words = dict[str, list[str]]
+
+
+class PublishedLog(Source[bytes]):
+    """A part of a log whose first position is decided. `penstock.api.HasPositions`."""
+
+    __slots__ = ("_source", "positions")
+
+    def __init__(self, source: Source[bytes], positions: Positions) -> None:
+        self._source = source
+        self.positions: Positions = positions
+
+    def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
+        self._source.attach(subscriber, scope)
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+
+class LogPublication:
+    """What one publisher with a log offers."""
+
+    __slots__ = ("_addresses", "_log", "_name")
+
+    def __init__(self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()) -> None:
+        """Raises UsageError for a log that is none, for addresses that are no texts, and if one of the options `others` is set."""
+        if any(others):
+            raise UsageError(
+                f"{name!r}: the elements of a log are bytes, sent as they are; leave type, serializer, element_size and batches out"
+            )
+        if not isinstance(log, Log) and log is not True:
+            raise UsageError(f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the publisher returns the log")
+        if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
+            raise UsageError(f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in addresses=['tcp://10.0.0.5:7000']")
+        self._name = name
+        self._log = log
+        self._addresses = tuple(addresses)
+
+    def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
+        """Raise UsageError for a function whose parameters the log takes, and for one that yields."""
+        names = {*pattern.parameters, *open_parameters(function, f"{self._name!r}")}
+        if both := sorted(names.intersection(LOG_WORDS)):
+            raise UsageError(f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; give it another name")
+        called = called_function(function)
+        if inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called) or inspect.iscoroutinefunction(called):
+            raise UsageError(
+                f"{self._name!r}: with log= the function is a plain one that yields nothing. It returns the name of a partition, a Log, or "
+                "None for the log= that was given"
+            )
+
+    def take_words(self, query: Words) -> Words:
+        """Take the words of the log out of a query, and return them."""
+        return {word: query.pop(word) for word in LOG_WORDS if word in query} if query else {}
+
+    def source(self, made: object, words: Words) -> Source[bytes]:
+        """Return what a name with these words leads to; `made` is what the function returned. Raises UnfitPosition."""
+        log = made if isinstance(made, Log) else self._log
+        if not isinstance(log, Log) or not (made is None or made is log or isinstance(made, str)):
+            raise UsageError(
+                f"{self._name!r}: its function returned {shown(made)}; with log=True it returns a Log, and with a log the name of a "
+                "partition, another Log, or None"
+            )
+        given = {word: self._once(word, texts) for word, texts in words.items()}
+        partition = self._partition(log, made if isinstance(made, str) else None, given.get("partition"))
+        if "positions" in given:
+            return self._positions(log, partition, given)
+        if others := sorted(given.keys() & {"after", "timeout"}):
+            raise self._unfit(f"{others[0]} belongs to ?positions, and this name asks for elements")
+        return self._elements(log, self._chosen(log, partition), given)
+
+    # --- inside
+
+    def _elements(self, log: Log, partition: str, given: dict[str, str]) -> Source[bytes]:
+        earliest, latest = log.earliest()[partition], log.latest()[partition]
+        places: dict[str, int] = {"earliest": earliest, "latest": latest}
+        start: PlaceInStream = given.get("start", "earliest")  # type: ignore[assignment]  # a text until the next line
+        first = places[start] if start in places else self._number("start", str(start))
+        stop = None if "stop" not in given else places.get(given["stop"])
+        if stop is None and "stop" in given:
+            stop = self._number("stop", given["stop"])
+        if not earliest <= first <= latest:
+            raise self._unfit(str(not_retained(partition, first, earliest, latest)))
+        if stop is not None and stop < first:
+            raise self._unfit(
+                f"the stream would start at {first:,}, behind its stop at {stop:,}; partition {partition!r} has {earliest:,} "
+                f"up to, and not with, {latest:,}"
+            )
+        return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
+
+    def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
+        if given["positions"] or given.keys() & {"start", "stop"}:
+            raise self._unfit("?positions is one element about all that the log has: it takes partition, after and timeout, and no place")
+        names = log.partitions if partition is None else (partition,)
+        if "timeout" in given and "after" not in given:
+            raise self._unfit("timeout bounds the wait of after=, which was not given")
+        after = None if "after" not in given else self._after(log, names, given["after"])
+        seconds = self._seconds(given["timeout"]) if "timeout" in given else MOST_WAIT
+        return generate(partial(_read_positions, log, names, after, seconds, self._addresses))
+
+    def _after(self, log: Log, names: tuple[str, ...], text: str) -> dict[str, int]:
+        """Read ``500`` for a single partition, or ``east:500,west:20``."""
+        if len(names) == 1 and ":" not in text:
+            return {names[0]: self._number("after", text)}
+        found: dict[str, int] = {}
+        for piece in text.split(","):
+            # From the right: the name of a partition may have a colon in it.
+            name, _, number = piece.rpartition(":")
+            found[self._known(log, name)] = self._number("after", number)
+        return found
+
+    def _partition(self, log: Log, fixed: str | None, asked: str | None) -> str | None:
+        if fixed is not None and asked not in (None, fixed):
+            raise self._unfit(f"partition={asked!r}, and this name leads to partition {fixed!r} only")
+        if fixed is not None and fixed not in log.partitions:
+            raise UsageError(f"{self._name!r}: its function returned {fixed!r}, and the log has {shown(list(log.partitions))}")
+        return fixed if asked is None else self._known(log, asked)
+
+    def _chosen(self, log: Log, partition: str | None) -> str:
+        if partition is not None:
+            return partition
+        if len(log.partitions) > 1:
+            raise self._unfit(f"the log has the partitions {shown(list(log.partitions))}; name one, as in ?partition={log.partitions[0]}")
+        return log.partitions[0] if log.partitions else DEFAULT_PARTITION
+
+    def _known(self, log: Log, partition: str) -> str:
+        if partition not in log.partitions:
+            raise self._unfit(f"the log has no partition {shown(partition)}; it has {shown(list(log.partitions))}")
+        return partition
+
+    def _once(self, word: str, texts: list[str]) -> str:
+        if len(texts) > 1:
+            raise self._unfit(f"{word} is given {len(texts)} times; which of them counts would be a guess")
+        return texts[0]
+
+    def _number(self, word: str, text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
+            words = "" if word == "after" else ", 'earliest' or 'latest'"
+            raise self._unfit(f"{word}={shown(text)} is no position{words}")
+        if text.startswith("-"):
+            raise self._unfit(f"{word}={text} is negative; positions begin at 0")
+        return int(text)
+
+    def _seconds(self, text: str) -> float:
+        try:
+            seconds = float(text) if len(text) <= MOST_DIGITS else -1.0
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= MOST_WAIT:
+            raise self._unfit(f"timeout={shown(text)}; give seconds from 0 to {MOST_WAIT:g}")
+        return seconds
+
+    def _unfit(self, text: str) -> UnfitPosition:
+        return UnfitPosition(f"{self._name}: {text}")
+
+
+async def _read_positions(
+    log: Log, names: tuple[str, ...], after: dict[str, int] | None, seconds: float, addresses: tuple[str, ...]
+) -> AsyncIterator[bytes]:
+    """Yield one JSON element: for each partition its earliest and its latest position, and where it can be read."""
+    latest = log.latest() if after is None else await log.latest(after=after, timeout=seconds)
+    earliest = log.earliest()
+    yield json.dumps({name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses} for name in names}).encode()

@@ -1,0 +1,299 @@
+"""A log, published and read over connections: places, positions, refusals."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import penstock
+from penstock.api import NotAvailable, PositionNotRetained, PublisherFailed, Rejected, UsageError
+from penstock.core import collect
+from penstock.logs import Log, Retention, RingLog
+from penstock.plugins import StreamEnded, build_registry, hookimpl
+from penstock.runtime import Peer, Service, connect, remote, serve, subscribe
+
+KEEP_ALL = Retention(max_count=1_000_000)
+PROTOCOLS = ("rsio", "reactivesocket")
+
+
+async def filled(count: int = 10, *, retention: Retention = KEEP_ALL, partitions: tuple[str, ...] = ("0",)) -> RingLog:
+    """Return a log with the elements 0, 1, 2, … in each partition."""
+    log = RingLog(retention=retention, partitions=partitions)
+    for partition in partitions:
+        for number in range(count):
+            await log.append([b"%d" % number], partition=partition)
+    return log
+
+
+def service_of(log: Log) -> Service:
+    """Return a service with `log` under three names."""
+    service = Service()
+    service.publish("orders", log)
+
+    @service.publisher("orders/{region}", log=log)
+    def of_region(region: str) -> str | None:
+        if region == "secret":
+            raise NotAvailable("not yours")
+        return None if region == "any" else region
+
+    @service.publisher("made/{name}", log=True, addresses=["tcp://10.0.0.5:7000"])
+    def made(name: str) -> Log:
+        return log
+
+    return service
+
+
+@asynccontextmanager
+async def peer_of(service: Service, protocol: str = "rsio", **options: object) -> AsyncIterator[Peer]:
+    """Serve, and connect with one protocol."""
+    async with serve(service, "memory://logs"), connect(f"{protocol}+memory://logs", **options) as peer:  # type: ignore[arg-type]  # any options
+        await peer.wait_accepted()
+        yield peer
+
+
+async def numbers_of(peer: Peer, name: str, **places: object) -> list[int]:
+    return [int(element) for element in await collect(peer.source(name, **places))]  # type: ignore[call-overload]  # any places
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_subscriber_chooses_where_it_starts_and_stops(protocol: str, autojump_clock: MockClock) -> None:
+    """As options and in the name, over both protocols: the same elements."""
+    log = await filled()
+    async with peer_of(service_of(log), protocol) as peer:
+        assert await numbers_of(peer, "orders", start=3, stop=6) == [3, 4, 5]
+        assert await numbers_of(peer, "orders?start=3&stop=6") == [3, 4, 5]
+        assert await numbers_of(peer, "orders?start=3", stop=6) == [3, 4, 5]
+        assert await numbers_of(peer, "orders", stop="latest") == list(range(10))
+        assert await numbers_of(peer, "orders", start="latest", stop="latest") == []
+        assert await numbers_of(peer, "orders?start=earliest&stop=2") == [0, 1]
+        assert await numbers_of(peer, "orders?partition=0&start=10&stop=10") == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_stream_follows_the_log_and_knows_its_position(protocol: str, autojump_clock: MockClock) -> None:
+    """Without stop the stream waits for the next element; `position` is that of the element that the reader gets next."""
+    log = await filled()
+    async with peer_of(service_of(log), protocol) as peer, peer.subscribe("orders", start=8) as stream:
+        assert [await anext(stream), await anext(stream)] == [b"8", b"9"]
+        assert stream.position == 10
+        await log.append([b"10", b"11"])
+        assert await anext(stream) == b"10"
+        assert stream.position == 11
+
+
+async def test_words_become_positions_by_the_answer_of_the_publisher(autojump_clock: MockClock) -> None:
+    """The extension tells the first position also for words, and to a subscriber that names no place."""
+    log = await filled(100, retention=Retention(max_count=40))
+    earliest = log.earliest()["0"]
+    assert earliest > 0
+    async with peer_of(service_of(log)) as peer:
+        for start in (None, "earliest"):
+            async with peer.subscribe("orders", start=start) as stream:  # type: ignore[call-overload]  # a text for mypy
+                assert int(await anext(stream)) == earliest
+                assert stream.position == earliest + 1
+        async with peer.subscribe("orders", start="latest") as stream:
+            await trio.testing.wait_all_tasks_blocked()
+            await log.append([b"100"])
+            assert await anext(stream) == b"100"
+            assert stream.position == 101
+
+
+async def test_a_stream_without_positions_has_none(autojump_clock: MockClock) -> None:
+    """Over ReactiveSocket no answer comes for a word, and a publisher without a log has no positions."""
+    service = service_of(await filled())
+
+    @service.publisher("plain")
+    async def plain() -> AsyncIterator[bytes]:
+        yield b"element"
+
+    async with peer_of(service, "reactivesocket") as peer, peer.subscribe("orders", start="earliest") as stream:
+        assert await anext(stream) == b"0"
+        assert stream.position is None
+    async with peer_of(service) as peer, peer.subscribe("plain") as stream:
+        assert await anext(stream) == b"element"
+        assert stream.position is None
+
+
+class Observer:
+    """A plugin that listens to streams."""
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        """Take an event."""
+
+
+async def test_positions_pass_a_serializer_and_an_observer(autojump_clock: MockClock) -> None:
+    """The elements are read from JSON, and a plugin counts them: the stream knows its position all the same."""
+    async with peer_of(service_of(await filled()), registry=build_registry([Observer()])) as peer:
+        async with peer.subscribe("orders", start="earliest", type=int) as stream:
+            assert [await anext(stream), await anext(stream)] == [0, 1]
+            assert stream.position == 2
+        assert await collect(peer.source("orders", start=3, stop=5, type=int)) == [3, 4]
+
+
+async def test_the_function_of_a_publisher_chooses_the_partition_or_the_log(autojump_clock: MockClock) -> None:
+    """A text is the partition, None leaves the choice to the subscriber, and with log=True the function returns the log."""
+    log = await filled(3, partitions=("east", "west"))
+    await log.append([b"3"], partition="west")
+    async with peer_of(service_of(log)) as peer:
+        assert await numbers_of(peer, "orders/west", start=2, stop="latest") == [2, 3]
+        assert await numbers_of(peer, "orders/any?partition=west", start=2, stop="latest") == [2, 3]
+        assert await numbers_of(peer, "made/x?partition=east", start=2, stop="latest") == [2]
+
+
+REFUSED = [
+    ("orders/east", {"start": 4}, "partition 'east' does not have position 4; it has 0 up to, and not with, 3. It does not exist yet"),
+    ("orders/west", {"start": 2}, "partition 'west' does not have position 2; it has 7 up to, and not with, 10. It was dropped"),
+    ("orders/east?start=-1", {}, "start=-1 is negative; positions begin at 0"),
+    ("orders/east?start=soon", {}, "start='soon' is no position, 'earliest' or 'latest'"),
+    ("orders/east?start=1&start=2", {}, "start is given 2 times"),
+    ("orders/east?start=3&stop=1", {}, "the stream would start at 3, behind its stop at 1"),
+    ("orders/east?partition=west", {}, "partition='west', and this name leads to partition 'east' only"),
+    ("orders/any?partition=north", {}, "the log has no partition 'north'; it has ['east', 'west']"),
+    ("orders/any", {}, "name one, as in ?partition=east"),
+    ("orders/east?start=99999999999999999999", {}, "is no position"),
+    ("orders/any?positions&start=1", {}, "?positions is one element about all that the log has"),
+    ("orders/any?positions&after=1", {}, "the log has no partition ''"),
+    ("orders/any?positions&after=east:x", {}, "after='x' is no position"),
+    ("orders/any?positions&timeout=1", {}, "timeout bounds the wait of after="),
+    ("orders/any?positions&after=east:1&timeout=soon", {}, "timeout='soon'; give seconds from 0 to 3600"),
+    ("orders/any?positions&after=east:1&timeout=3601", {}, "timeout='3601'; give seconds from 0 to 3600"),
+    ("orders/any?positions&after=east:1&timeout=nan", {}, "timeout='nan'; give seconds from 0 to 3600"),
+    ("orders/any?partition=east&after=1", {}, "after belongs to ?positions"),
+]
+
+
+@pytest.mark.parametrize(("name", "places", "text"), REFUSED)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_place_that_does_not_fit_is_refused_with_the_figures_of_the_log(
+    protocol: str, name: str, places: dict[str, int], text: str, autojump_clock: MockClock
+) -> None:
+    """The subscriber learns what was wrong and what the log has; nothing is reported at the server."""
+    log = await filled(3, retention=Retention(max_count=3), partitions=("east", "west"))
+    for number in range(7):
+        await log.append([b"%d" % number], partition="west")
+    async with peer_of(service_of(log), protocol) as peer:
+        with pytest.raises((Rejected, PublisherFailed)) as refused:
+            await numbers_of(peer, name, **places)
+        assert text in str(refused.value)
+
+
+async def test_a_denied_name_says_nothing_about_its_words(autojump_clock: MockClock) -> None:
+    """The function of the publisher runs before the words are judged."""
+    async with peer_of(service_of(await filled())) as peer:
+        with pytest.raises(Rejected, match="no such publisher"):
+            await numbers_of(peer, "orders/secret?start=soon")
+
+
+async def test_a_reader_that_falls_behind_learns_what_is_retained(autojump_clock: MockClock) -> None:
+    """The log drops elements that the stream has not requested yet: it fails with the retained range."""
+    log = await filled(10, retention=Retention(max_count=64))
+    async with peer_of(service_of(log)) as peer, peer.subscribe("orders", demand=1, start=0) as stream:
+        assert await anext(stream) == b"0"
+        for number in range(10_000):
+            await log.append([b"%d" % number])
+        with pytest.raises(PublisherFailed, match=r"it has [\d,]+ up to, and not with, 10,010. It was dropped"):
+            async for _ in stream:
+                pass
+
+
+async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockClock) -> None:
+    """`?positions` is one JSON element, and with after= it waits for an element, or for its timeout."""
+    log = await filled(3, partitions=("east", "west"))
+    async with peer_of(service_of(log)) as peer:
+
+        async def positions(name: str) -> object:
+            return json.loads(await peer.request(name))
+
+        east = {"earliest": 0, "latest": 3, "addresses": []}
+        assert await positions("orders/any?positions") == {"east": east, "west": east}
+        assert await positions("orders/east?positions") == {"east": east}
+        assert (await positions("made/x?positions&partition=west")) == {"west": {**east, "addresses": ["tcp://10.0.0.5:7000"]}}
+        assert await positions("orders/any?positions&after=east:2,west:9") == {"east": east, "west": east}
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def append_later() -> None:
+                await trio.sleep(5)
+                await log.append([b"3"], partition="east")
+
+            assert await positions("orders/east?positions&after=3") == {"east": {**east, "latest": 4}}
+            assert trio.current_time() == pytest.approx(5)
+        assert await positions("orders/east?positions&after=4&timeout=7") == {"east": {**east, "latest": 4}}
+        assert trio.current_time() == pytest.approx(12)
+
+
+async def test_a_log_is_read_in_the_process_in_the_same_way(autojump_clock: MockClock) -> None:
+    """`subscribe(log, start=)` takes the same places, and its stream has the same position."""
+    log = await filled(partitions=("east", "west"))
+    async with subscribe(log, partition="west", start=4, stop="latest") as stream:
+        assert stream.position == 4
+        assert await anext(stream) == b"4"
+        assert stream.position == 5
+        assert [batch async for batch in stream.batches()] == [[b"5", b"6", b"7", b"8", b"9"]]
+        assert stream.position == 10
+    with pytest.raises(PositionNotRetained):
+        async with subscribe(log, partition="west", start=11) as stream:
+            await anext(stream)
+    with pytest.raises(UsageError, match="no option 'begin'"):
+        subscribe(log, begin=4)  # type: ignore[call-overload]  # the mistake that is tested
+
+
+async def test_places_that_are_none_are_refused_at_the_call(autojump_clock: MockClock) -> None:
+    """Before anything is sent: a negative number, another word, a place that the name has as well."""
+    async with peer_of(service_of(await filled())) as peer:
+        for wrong in (-1, "soon", True, 1.5):
+            with pytest.raises(UsageError, match="give a position from 0"):
+                peer.subscribe("orders", start=wrong)  # type: ignore[call-overload]  # the mistake that is tested
+        with pytest.raises(UsageError, match="give it once"):
+            peer.subscribe("orders?stop=3", stop=4)
+    with pytest.raises(UsageError, match="give a position from 0"):
+        remote("memory://logs/orders", start=-1)
+
+
+def test_what_a_publisher_with_a_log_cannot_have() -> None:
+    """Each is refused when the publisher is added."""
+    service, log = Service(), RingLog(retention=KEEP_ALL)
+
+    async def streams() -> AsyncIterator[bytes]:
+        yield b""
+
+    def start_of(start: int) -> None:
+        return None
+
+    with pytest.raises(UsageError, match="give a Log"):
+        service.publisher("a", log=5)  # type: ignore[arg-type]  # the mistake that is tested
+    with pytest.raises(UsageError, match="addresses="):
+        service.publisher("a", log=log, addresses="tcp://one")
+    with pytest.raises(UsageError, match="yields nothing"):
+        service.publisher("a", log=log)(streams)
+    with pytest.raises(UsageError, match="'start' belongs to the log"):
+        service.publisher("a", log=log)(start_of)
+    with pytest.raises(UsageError, match="leave type, serializer"):
+        service.publish("a", log, serializer="json")
+    assert service.names() == []
+
+
+async def test_a_function_that_returns_something_else_is_a_fault_of_the_program(autojump_clock: MockClock) -> None:
+    """The peer is told no more than that the publisher failed; the program gets the error."""
+    faults: list[Exception] = []
+    service = Service()
+
+    @service.publisher("a", log=True)
+    def nothing() -> None:
+        return None
+
+    @service.publisher("b", log=await filled())
+    def unknown() -> str:
+        return "north"
+
+    async with serve(service, "memory://logs", on_violation=faults.append), connect("memory://logs") as peer:
+        for name in ("a", "b"):
+            with pytest.raises((Rejected, PublisherFailed)):
+                await numbers_of(peer, name)
+    assert [type(fault) for fault in faults] == [UsageError, UsageError]
+    assert penstock.Log is Log
