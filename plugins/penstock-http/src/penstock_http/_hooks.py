@@ -1,12 +1,13 @@
 """The hooks of this plugin."""
 
 from penstock.plugins import Transport, UrlSource, hookimpl
+from penstock_http._transport import HttpTransport
 
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
-    """The transports."""
-    return []
+    """``http`` and ``https``, for `serve`."""
+    return [HttpTransport()]
 
 
 @hookimpl
