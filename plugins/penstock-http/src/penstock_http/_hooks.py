@@ -1,6 +1,7 @@
 """The hooks of this plugin."""
 
 from penstock.plugins import Transport, UrlSource, hookimpl
+from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
 
 
@@ -12,5 +13,5 @@ def penstock_transports() -> list[Transport]:
 
 @hookimpl
 def penstock_sources() -> list[UrlSource]:
-    """The schemes that are read without a connection."""
-    return []
+    """``http`` and ``https``, for `subscribe` and `remote`."""
+    return [HttpSource()]
