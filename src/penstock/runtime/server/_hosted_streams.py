@@ -19,6 +19,7 @@ import trio
 from penstock.api import (
     NO_SUCH,
     LimitExceeded,
+    Limits,
     NotAvailable,
     PublisherFailed,
     Request,
@@ -46,6 +47,7 @@ class HostedStreams:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._counts: Counter[Hashable] = Counter()  # the streams of each client; bounded by Limits.max_connections
+        self._reservations: Counter[Hashable] = Counter()  # those of each client; bounded as the streams are
         self._streams: set[HostedStream] = set()
         self.scope: Scope
         """Runs the publishers, and the tasks of transports. Set by `start`."""
@@ -93,6 +95,17 @@ class HostedStreams:
             if reason and events.access is not None:
                 events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
 
+    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+        """Do what `ConnectionHost.reserve` says."""
+        limits = self._settings.limits
+        places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
+        if not places.take():
+            raise _no_place(limits)
+        reservation = _Reservation(held, on_full, self._settings, places)
+        if self._settings.budget is not None:
+            self._settings.budget.add(reservation)
+        return reservation.end
+
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
         """Return the reason, for the log of this side, for which `peer` may not have `name`; "" if it may."""
         settings, service = self._settings, self._settings.service
@@ -135,11 +148,7 @@ class HostedStreams:
             published.open(name, peer, hosted, self.scope)
         except NoPlace:
             self._forget(None, hosted)
-            raise LimitExceeded(
-                f"a client has as many streams as it may have ({limits.max_subscriptions:,})",
-                limit="max_subscriptions",
-                value=limits.max_subscriptions,
-            ) from None
+            raise _no_place(limits) from None
         except BaseException:
             self._forget(None, hosted)
             raise
@@ -150,6 +159,16 @@ class HostedStreams:
             self._settings.budget.remove(stream)
         if events is not None:
             events.report_closed("closed", None)
+
+
+def _too_much(held: int, budget: int) -> LimitExceeded:
+    what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
+    return LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget)
+
+
+def _no_place(limits: Limits) -> LimitExceeded:
+    most = limits.max_subscriptions
+    return LimitExceeded(f"a client has as many streams as it may have ({most:,})", limit="max_subscriptions", value=most)
 
 
 def _client_of(peer: PeerIdentity) -> Hashable:
@@ -198,6 +217,32 @@ class _ClientPlaces(Places):
 
     def tasks_stopped(self) -> None:
         """Do nothing: only a place that becomes free matters here."""
+
+
+class _Reservation:
+    """Bytes that a client makes the server hold beyond the end of a stream. A `MemoryHolder`."""
+
+    __slots__ = ("_budget", "_on_full", "_places", "_report", "held")
+
+    def __init__(self, held: Callable[[], int], on_full: Callable[[], None], settings: ConnectionSettings, places: "_ClientPlaces") -> None:
+        self.held: Callable[[], int] = held
+        self._on_full = on_full
+        self._budget = settings.budget
+        self._report = settings.on_violation
+        self._places: _ClientPlaces | None = places
+
+    def end(self) -> None:
+        """Free the place. It may be called again."""
+        places, self._places = self._places, None
+        if places is not None:
+            places.free()
+            if self._budget is not None:
+                self._budget.remove(self)
+
+    def close_for_memory(self, held: int, budget: int, /) -> None:
+        """Let the bytes go."""
+        report(self._report, _too_much(held, budget))
+        self._on_full()
 
 
 class HostedStream(Relay[Any]):
@@ -262,8 +307,7 @@ class HostedStream(Relay[Any]):
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End: this stream holds `held` bytes, and all connections and streams together about `budget`."""
-        what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
-        report(self._report, LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget))
+        report(self._report, _too_much(held, budget))
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:
