@@ -26,6 +26,7 @@ class Client:
         self.engine = Engine(self.settings, lambda: f"{next(numbers):022}")
         self.now = 0.0
         self.publisher = ManualPublisher()
+        self.released: list[float] = []
 
     def subscribe(self, demand: int | None = None, **headers: str) -> str:
         """Subscribe, and return the path of the subscription."""
@@ -33,7 +34,7 @@ class Client:
         asked = self.engine.receive(request(f"/p/numbers{query}", **headers), self.now)
         assert isinstance(asked, Subscribe)
         self.publisher.subscribe(asked.subscription)
-        created = self.engine.opened(asked, request("/p/numbers", **headers), None)
+        created = self.engine.opened(asked, request("/p/numbers", **headers), None, lambda: self.released.append(self.now))
         assert created.status == 201
         return "/" + dict(created.headers)["Location"].removeprefix("../")
 

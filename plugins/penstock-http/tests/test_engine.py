@@ -4,11 +4,12 @@ import pytest
 from _engine_client import Client, elements_of, header, request
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock_http._engine import Subscribe, refused
+from penstock_http._engine import MAX_TOMBSTONES, Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._messages import Response
 
 from penstock.api import UNBOUNDED, AuthRefused, LimitExceeded, NotAvailable, PublicError, PublisherFailed
+from penstock.testing import ManualPublisher
 
 
 def test_the_life_cycle_of_the_draft() -> None:
@@ -100,7 +101,7 @@ def test_the_location_is_relative_or_below_the_public_url() -> None:
         client = Client(public=public)
         asked = client.send("/p/ticks/EURUSD")
         assert isinstance(asked, Subscribe)
-        created = client.engine.opened(asked, request("/p/ticks/EURUSD"), None)
+        created = client.engine.opened(asked, request("/p/ticks/EURUSD"), None, lambda: None)
         assert (header(created, "Location"), header(created, "X-Rsio-Idle-Timeout")) == (location, "60")
 
 
@@ -352,6 +353,42 @@ def test_a_subscription_without_requests_ends() -> None:
     assert client.publisher.cancelled
     assert client.answer(path).status == 404
     assert len(client.engine) == 0
+
+
+def test_a_place_is_free_when_nothing_is_held_for_the_client() -> None:
+    """When the client has every element for certain, when it cancels, and when it does not come again."""
+    client = Client()
+    path = client.subscribe(2)
+    client.emit(b"1", b"2")
+    client.publisher.complete()
+    client.answer(path, X_Rsio_Position="0")
+    assert client.released == []
+    client.answer(path, X_Rsio_Position="2")
+    assert client.released
+    cancelled, forgotten = Client(), Client()
+    path = cancelled.subscribe(2)
+    cancelled.answer(f"{path}/cancel")
+    assert cancelled.released
+    forgotten.subscribe(2)
+    forgotten.emit(b"1")
+    forgotten.publisher.complete()
+    forgotten.engine.expire(60.0)
+    assert forgotten.released
+
+
+def test_ended_subscriptions_that_are_remembered_are_bounded() -> None:
+    """The oldest are forgotten; one with elements that wait is not."""
+    client = Client()
+    keeper = client.subscribe(1)
+    client.emit(b"1")
+    kept = len(client.engine)
+    for _ in range(2 * MAX_TOMBSTONES + 10):
+        client.publisher = ManualPublisher()
+        path = client.subscribe(1)
+        client.answer(f"{path}/cancel")
+    assert kept < len(client.engine) <= 2 * MAX_TOMBSTONES
+    assert client.answer(keeper).body == b"1"
+    assert client.answer(path).status == 404
 
 
 def test_a_streamed_batch_grows_with_its_elements() -> None:

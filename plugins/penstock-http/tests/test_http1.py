@@ -11,7 +11,7 @@ from _engine_client import elements_of
 from _site_in_memory import Answer, world
 from penstock_http._messages import Response
 
-from penstock import Limits, Service, subscribe
+from penstock import LimitExceeded, Limits, Service, subscribe
 from penstock.plugins import PeerIdentity
 
 Clock = trio.testing.MockClock
@@ -375,6 +375,26 @@ async def test_a_client_that_subscribes_and_goes_costs_little(autojump_clock: Cl
         assert len(server.site.engine) == 0
         client = await server.connect(nursery)
         assert (await client.ask("PUT /p/large")).status == 201
+
+
+async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: Clock) -> None:
+    """They wait for their client, and count: as places of the client, and as bytes of the server, whose largest go first."""
+    served = Service()
+    served.publish("finite", [b"x" * 100_000] * 8)
+    limits = Limits(max_subscriptions=20, memory_budget=8_000_000)
+    async with world(served, limits=limits) as (server, nursery):
+        client = await server.connect(nursery)
+        statuses, paths = [], []
+        for _ in range(25):
+            created = await client.ask("PUT /p/finite?request=8")
+            statuses.append(created.status)
+            paths.append("/" + created.headers.get("location", "").replace("../", ""))
+            await trio.testing.wait_all_tasks_blocked()
+        assert statuses == [201] * 20 + [429] * 5
+        kept = sum(entry.subscription.kept_bytes() for entry in server.site.engine._entries.values())
+        assert kept < 8_000_000
+        assert {(await client.ask(f"PUT {path}")).status for path in paths[:20]} == {200, 503}
+        assert {type(error) for error in server.told} == {LimitExceeded}
 
 
 async def test_rs_io_is_served_at_the_same_port(autojump_clock: Clock) -> None:

@@ -23,7 +23,7 @@ from penstock_http._settings import Settings
 from penstock_http._subscription import COMPLETED, ClientSubscription, Ended, Unfit
 
 MAX_TOMBSTONES: Final = 10_000
-"""Ended subscriptions that are remembered. Those that run are bounded by the places of the server."""
+"""Ended subscriptions that are remembered, about. The others are bounded by the places of the server."""
 
 METHODS: Final = ("PUT", "POST")
 _SUBSCRIPTION: Final = re.compile(r"/s/([A-Za-z0-9_-]{22,64})(/[^/]*)?", re.ASCII)
@@ -48,6 +48,8 @@ class _Entry:
     credentials: str | None
     """The header of the request, as it came."""
     principal: object
+    release: Callable[[], None]
+    """Frees the place of the subscription. It may be called again."""
 
 
 Exchange = Response | Subscribe | Poll | StreamedBatch | Events
@@ -71,10 +73,11 @@ class Engine:
         except Malformed as error:
             return refusal(400, str(error))
 
-    def opened(self, subscribe: Subscribe, request: Request, principal: object) -> Response:
-        """Return the answer to a subscribe that has succeeded."""
+    def opened(self, subscribe: Subscribe, request: Request, principal: object, release: Callable[[], None]) -> Response:
+        """Return the answer to a subscribe that has succeeded. `release` is called when the server holds nothing more for it."""
+        self._bury()
         secret = self._make_secret()
-        self._entries[secret] = _Entry(subscribe.subscription, request.header("authorization"), principal)
+        self._entries[secret] = _Entry(subscribe.subscription, request.header("authorization"), principal, release)
         public = self._settings.public
         # Relative: a prefix that a proxy has taken off the path is not known here.
         location = f"{public}/s/{secret}" if public else f"{'../' * (subscribe.path.count('/') - 1)}s/{secret}"
@@ -90,7 +93,7 @@ class Engine:
             # A request that waits keeps its subscription.
             due = (now if subscription.on_change is not None else subscription.used_at) + idle
             if due <= now:
-                del self._entries[secret]
+                self._forget(secret)
                 subscription.cancel()
             elif next_due is None or due < next_due:
                 next_due = due
@@ -119,8 +122,13 @@ class Engine:
         entry = self._entries.get(found[1])
         if entry is None:
             return refusal(404, _UNKNOWN)
-        entry.subscription.used_at = now
-        return self._act(request, entry.subscription, found[2] or "", now)
+        subscription = entry.subscription
+        subscription.used_at = now
+        exchange = self._act(request, subscription, found[2] or "", now)
+        # It answers for some time still. That costs little, and no place.
+        if subscription.ended is not None and not subscription.kept_bytes():
+            entry.release()
+        return exchange
 
     def _subscribe(self, request: Request, now: float) -> Subscribe:
         arguments = request.arguments()
@@ -177,7 +185,6 @@ class Engine:
         if subscription.is_over:
             return refusal(404, "this subscription has ended already")
         subscription.cancel()
-        self._bury()
         return answer(200)
 
     def _events(self, request: Request, subscription: ClientSubscription, now: float) -> Exchange:
@@ -192,16 +199,22 @@ class Engine:
 
     def _fail(self, subscription: ClientSubscription, status: int, text: str) -> Response:
         subscription.cancel(Ended(status, text))
-        self._bury()
         return refusal(status, text)
 
     def _bury(self) -> None:
-        """Forget the oldest ended subscriptions if there are too many."""
-        if len(self._entries) <= MAX_TOMBSTONES:
+        """Forget the oldest ended subscriptions if there are too many, several at a time: each look at all of them costs."""
+        if len(self._entries) < 2 * MAX_TOMBSTONES:
             return
-        ended = [secret for secret, entry in self._entries.items() if entry.subscription.ended is not None]
-        for secret in ended[: max(0, len(ended) - MAX_TOMBSTONES)]:
-            del self._entries[secret]
+        ended = [
+            secret
+            for secret, entry in self._entries.items()
+            if entry.subscription.ended is not None and not entry.subscription.kept_bytes()
+        ]
+        for secret in ended[: max(0, len(ended) - MAX_TOMBSTONES * 7 // 8)]:
+            self._forget(secret)
+
+    def _forget(self, secret: str) -> None:
+        self._entries.pop(secret).release()
 
     def _entry_of(self, path: str) -> _Entry | None:
         found = _SUBSCRIPTION.fullmatch(path)

@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 import re
+from functools import partial
 from typing import Final
 
 import trio
@@ -19,6 +20,7 @@ from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
 from penstock_http._site import Site, credentials_of
+from penstock_http._subscription import FULL
 
 PIECE: Final = 64 << 10
 """Bytes of an answer that are written at a time: each has its own deadline."""
@@ -169,13 +171,21 @@ class Http1Connection:
     async def _subscribe(self, subscribe: Subscribe, request: Request) -> Response:
         if self._host.is_draining:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
+        subscription, release = subscribe.subscription, None
         try:
             peer = await self._host.authenticate(*credentials_of(request), self._connection.peer)
-            await self._host.open(subscribe.name, peer, subscribe.subscription, protocol="http")
+            # The elements of a stream that has ended wait for the client, and must count too.
+            release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
+            await self._host.open(subscribe.name, peer, subscription, protocol="http")
+            response = self._site.engine.opened(subscribe, request, peer.principal, release)
+            release = None
         except PenstockError as error:
             return refused(error)
+        finally:
+            if release is not None:
+                release()
         self._site.watch(self._host)
-        return self._site.engine.opened(subscribe, request, peer.principal)
+        return response
 
     async def _check_owner(self, request: Request) -> Response | None:
         try:

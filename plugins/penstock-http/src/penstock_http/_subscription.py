@@ -40,6 +40,7 @@ class Ended:
 
 
 COMPLETED: Final = Ended(410)
+FULL: Final = Ended(503, "the memory of the server is full")
 CANCELLED: Final = Ended(404, "this subscription was cancelled")
 
 
@@ -116,8 +117,8 @@ class ClientSubscription(Subscriber[bytes]):
     def on_complete(self, /) -> None:
         self._end(COMPLETED)
 
-    def held(self) -> int:
-        """Return the bytes that wait for the client."""
+    def kept_bytes(self) -> int:
+        """Return the bytes that wait for the client. Not named `held`: the front end reserves them, and they must not count twice."""
         return self._bytes + ELEMENT_BYTES * len(self._kept)
 
     # --- the client
