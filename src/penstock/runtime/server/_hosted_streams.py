@@ -38,6 +38,7 @@ from penstock.runtime.service import CannotOpen, FactoryFailed, NoPlace, Places,
 from penstock.session import TASK_BYTES
 
 STOPPED: Final = "the server shuts down"
+_BYTES: Final = {bytes}
 FULL: Final = "the memory of the server is full"
 
 
@@ -262,13 +263,29 @@ class HostedStream(Relay[Any]):
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
+        if self._subscriber is None or not elements:
+            return
+        # Two passes in C for the usual case: a look at each element in Python costs more than all the rest here.
+        if set(map(type, elements)) == _BYTES and max(map(len, elements)) <= self._max_element:
+            self._pass_on(elements)
+            return
+        self._pass_on_checked(elements)
+
+    def _pass_on(self, elements: Sequence[bytes]) -> None:
+        if self._note_bytes is not None:
+            self._note_bytes(sum(map(len, elements)))
+        # The measurement may have ended this stream.
         subscriber = self._subscriber
         if subscriber is None:
             return
-        if self._note_bytes is not None:
-            self._note_bytes(sum(map(len, elements)) if all(isinstance(each, bytes) for each in elements) else 0)
-            if self._subscriber is None:
-                return  # the measurement has ended this stream
+        many = on_next_many_of(subscriber)
+        if many is not None:
+            many(elements)
+            return
+        for each in elements:
+            subscriber.on_next(each)
+
+    def _pass_on_checked(self, elements: Sequence[Any]) -> None:
         sendable: list[bytes] = []
         failure: UsageError | None = None
         for element in elements:
@@ -281,12 +298,8 @@ class HostedStream(Relay[Any]):
                 sendable.append(element if type(element) is bytes else bytes(element))
                 continue
             break
-        many = on_next_many_of(subscriber)
-        if many is not None and sendable:
-            many(sendable)
-        else:
-            for each in sendable:
-                subscriber.on_next(each)
+        if sendable:
+            self._pass_on(sendable)
         if failure is not None:
             report(self._report, failure)
             self.end(PublisherFailed("the publisher failed"))
