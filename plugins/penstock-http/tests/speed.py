@@ -6,7 +6,7 @@ Run it as a program: ``python plugins/penstock-http/tests/speed.py``. All rows o
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from statistics import median
 from typing import Final
@@ -38,7 +38,7 @@ async def serve_streams() -> None:
     service = Service()
 
     @service.publisher("endless")
-    async def endless():  # type: ignore[no-untyped-def]
+    async def endless() -> AsyncIterator[bytes]:
         while True:
             yield ELEMENT
 
