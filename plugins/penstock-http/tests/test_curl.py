@@ -4,6 +4,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import indent
 from urllib.parse import urljoin
 
 import pytest
@@ -131,8 +132,11 @@ async def test_a_wrong_url_or_option_is_refused(url: str, extra: dict[str, objec
 
 
 async def test_the_example_prints_its_output() -> None:
-    """The shell script of the page, line by line."""
+    """The shell script of the page, line by line; the page shows both as they are."""
     example = Path(__file__).parent.parent / "examples" / "life_cycle.sh"
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "http.md").read_text()
+    for shown in (example, example.with_suffix(".out")):
+        assert indent(shown.read_text(), "    ") in page
     async with site() as base:
         done = await trio.run_process(["sh", str(example), base], capture_stdout=True)
     assert done.stdout.decode() == example.with_suffix(".out").read_text()
