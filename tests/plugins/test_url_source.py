@@ -30,14 +30,14 @@ class Plugin:
 def test_a_scheme_is_found_by_its_name() -> None:
     """A transport may have the same scheme: `serve` uses the one, and `subscribe` the other."""
     scheme = Scheme()
-    registry = build_registry([Plugin("one", scheme)])
+    registry = build_registry([Plugin("one", scheme)], discover=False)
     assert registry.sources == {"news": scheme}
     assert "source news" in registry.describe()
 
 
 def test_a_scheme_that_two_plugins_claim_goes_to_neither() -> None:
     """Both are named."""
-    registry = build_registry([Plugin("one", Scheme()), Plugin("two", Scheme())])
+    registry = build_registry([Plugin("one", Scheme()), Plugin("two", Scheme())], discover=False)
     assert registry.sources == {}
     assert registry.contested == {("source", "news"): ("one", "two")}
 
@@ -46,7 +46,7 @@ def test_a_scheme_that_two_plugins_claim_goes_to_neither() -> None:
 def test_a_malformed_scheme_leaves_the_plugin_out(schemes: object) -> None:
     """As for a transport."""
     kind = type("Wrong", (Scheme,), {"schemes": schemes})
-    registry = build_registry([Plugin("wrong", kind())])
+    registry = build_registry([Plugin("wrong", kind())], discover=False)
     assert registry.sources == {}
     assert [problem.plugin for problem in registry.problems] == ["wrong"]
 

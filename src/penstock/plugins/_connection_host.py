@@ -68,6 +68,15 @@ class ConnectionHost(ABC):
         """
 
     @abstractmethod
+    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+        """Count what a client makes the server hold beyond the end of a stream, such as elements that it has not fetched yet.
+
+        It takes a place of the client beside those of its streams, and the bytes that `held` returns count against
+        `Limits.memory_budget`. `on_full` is called if they have to go; `held` must return less then. Returns the function that ends the
+        reservation. Raises LimitExceeded as `open` does.
+        """
+
+    @abstractmethod
     def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
         """Run a task that belongs to the server. An exception that it raises is reported, and ends nothing else.
 

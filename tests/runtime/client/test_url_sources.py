@@ -5,9 +5,11 @@ import trio
 import trio.testing
 
 import penstock
-from penstock.api import UNBOUNDED, ConnectionLost, Credentials, PluginError, PublisherFailed, UsageError
+from penstock.api import UNBOUNDED, ConnectionLost, Credentials, PluginError, PublisherFailed, Subscription, UsageError
+from penstock.core import Scope
 from penstock.plugins import ElementSink, SourceOptions, UrlSource, build_registry, hookimpl
 from penstock.runtime import Reconnect, connect, remote, subscribe
+from tests.runtime._plain_subscriber import PlainSubscriber
 
 
 class CountSource(UrlSource):
@@ -138,3 +140,51 @@ def test_a_wrong_url_and_options_of_a_connection_are_refused_at_the_call() -> No
         remote("count://to/1", registry=REGISTRY, publisher="x")
     with pytest.raises(UsageError, match="transports="):
         remote("count://to/1", registry=REGISTRY, transports=("tcp",))
+
+
+async def test_a_subscriber_of_single_elements_gets_each(autojump_clock: trio.testing.MockClock) -> None:
+    """One that cancels inside an element gets no other, and none that the plugin delivers after that."""
+
+    class Leaving(PlainSubscriber):
+        def on_next(self, element: object, /) -> None:
+            super().on_next(element)
+            if len(self.elements) == 2:
+                self.cancel()
+
+    async with trio.open_nursery() as nursery:
+        all_of_them, leaving = PlainSubscriber(), Leaving()
+        for subscriber in (all_of_them, leaving):
+            remote("count://to/5", registry=REGISTRY).attach(subscriber, Scope(nursery))
+            subscriber.request(10)
+        await trio.testing.wait_all_tasks_blocked()
+        assert all_of_them.elements == [b"0", b"1", b"2", b"3", b"4"]
+        assert all_of_them.is_completed
+        assert leaving.elements == [b"0", b"1"]
+        assert not leaving.is_completed
+
+
+async def test_a_cancel_inside_on_subscribe_reads_nothing(autojump_clock: trio.testing.MockClock) -> None:
+    """No task is started for it."""
+
+    class Unwilling(PlainSubscriber):
+        def on_subscribe(self, subscription: Subscription, /) -> None:
+            super().on_subscribe(subscription)
+            self.cancel()
+
+    async with trio.open_nursery() as nursery:
+        scope = Scope(nursery)
+        remote("count://to/5", registry=REGISTRY).attach(Unwilling(), scope)
+        assert scope.running == 0
+
+
+async def test_a_scope_that_is_closed_or_cancelled_ends_the_stream_with_an_error(autojump_clock: trio.testing.MockClock) -> None:
+    """Rule 1.4: the subscriber learns that nothing more comes."""
+    stopped, late = PlainSubscriber(), PlainSubscriber()
+    async with trio.open_nursery() as nursery:
+        source = remote("count://to/5", registry=REGISTRY)
+        source.attach(stopped, Scope(nursery))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert isinstance(stopped.error, ConnectionLost)
+    source.attach(late, Scope(nursery))
+    assert isinstance(late.error, UsageError)

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import Limits
+from penstock.api import LimitExceeded, Limits
 from penstock.plugins import Connection, PeerIdentity, build_registry
 from penstock.runtime import Service, serve, subscribe
 from tests.runtime._services import numbers_service, raw_connection
@@ -250,3 +250,21 @@ async def test_tasks_of_a_transport_outlive_the_connection(autojump_clock: trio.
         host.start_soon(work, "late", name="late")
     assert ended == ["broken", "lasting"]
     assert [str(error) for error in fixture.told] == ["broken"]
+
+
+async def test_the_host_tells_the_limits_and_the_address_of_its_server(autojump_clock: trio.testing.MockClock) -> None:
+    """And reserves places for the clients of the transport."""
+    fixture = Fixture(limits=Limits(max_subscriptions=1))
+    async with fixture.serve(), trio.open_nursery() as nursery:
+        client = await fixture.ask(nursery, "stay")
+        await trio.testing.wait_all_tasks_blocked()
+        [host] = fixture.transport.hosts
+        assert (host.limits.max_subscriptions, host.address, host.is_draining) == (1, "memory://test", False)
+        host.recognise()
+        end = host.reserve(client.peer, lambda: 0, lambda: None)
+        with pytest.raises(LimitExceeded):
+            host.reserve(client.peer, lambda: 0, lambda: None)
+        end()
+        host.reserve(client.peer, lambda: 0, lambda: None)
+        assert await host.authenticate("", b"", client.peer) is client.peer
+        await client.aclose()

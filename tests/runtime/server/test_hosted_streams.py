@@ -1,6 +1,6 @@
 """Streams that belong to a server: places, memory, elements that cannot be sent, observers, and the shutdown."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -51,13 +51,14 @@ class Fixture:
         self.told: list[Exception] = []
         self.service = Service()
         self.limits = Limits(**limits)
+        self.budget = MemoryBudget(self.limits.memory_budget)
         self.streams = HostedStreams(
             ConnectionSettings(
                 service=self.service,
                 registry=build_registry(observers),
                 limits=self.limits,
                 on_violation=self.told.append,
-                budget=MemoryBudget(self.limits.memory_budget),
+                budget=self.budget,
             )
         )
         self.streams.start(nursery)
@@ -162,6 +163,38 @@ async def test_a_name_that_is_too_long_leads_nowhere(autojump_clock: trio.testin
         with pytest.raises(NotAvailable):
             await fixture.open("echo/" + "x" * 60)
         assert not fixture.streams.is_used
+
+
+async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+    """It has a place of its own client, and goes when the memory is full. A reservation that has ended counts no more."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, memory_budget=100_000, max_subscriptions=2)
+        sizes, gone = {"large": 60_000, "small": 1_000}, list[str]()
+
+        def reserve(name: str) -> Callable[[], None]:
+            def on_full() -> None:
+                gone.append(name)
+                sizes[name] = 0
+
+            return fixture.streams.reserve(STRANGER, lambda: sizes[name], on_full)
+
+        end_small = reserve("small")
+        reserve("large")
+        with pytest.raises(LimitExceeded, match="2"):
+            reserve("third")
+        fixture.budget.measure()
+        assert gone == []
+        sizes["large"] = 90_000
+        fixture.budget.measure()
+        assert gone == ["large"]
+        for _ in range(2):
+            end_small()
+        sizes["small"] = 99_000
+        assert fixture.budget.held() == 0
+        reserve("small")
+        with pytest.raises(LimitExceeded):
+            reserve("third")
+        nursery.cancel_scope.cancel()
 
 
 async def test_observers_see_a_stream_as_a_connection_of_its_own(autojump_clock: trio.testing.MockClock) -> None:

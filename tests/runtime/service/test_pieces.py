@@ -61,3 +61,34 @@ def test_a_cancel_reaches_the_publisher_and_silences_it() -> None:
     assert subscriber.elements == [b"a"]
     assert publisher.cancelled
     assert not subscriber.is_completed
+
+
+def test_a_subscriber_of_batches_gets_the_elements_of_a_piece_together() -> None:
+    """One call for a piece; an error behind it is passed on, and nothing follows a cancel."""
+
+    class Batches(PlainSubscriber):
+        calls = 0
+
+        def on_next_many(self, elements: list[bytes]) -> None:
+            self.calls += 1
+            self.elements.extend(elements)
+
+    subscriber, publisher = Batches(), ManualPublisher()
+    publisher.subscribe(ElementsOfPieces(subscriber, 1))
+    subscriber.request(10)
+    publisher.emit(b"abc")
+    assert (subscriber.elements, subscriber.calls) == ([b"a", b"b", b"c"], 1)
+    publisher.fail(ValueError("broken"))
+    assert str(subscriber.error) == "broken"
+    cancelled, other = Batches(), ManualPublisher()
+    pieces = ElementsOfPieces(cancelled, 1)
+    other.subscribe(pieces)
+    cancelled.request(1)
+    for _ in range(2):
+        cancelled.cancel()
+    # A signal that was under way at the cancel (rule 2.8).
+    pieces.on_next(b"abc")
+    pieces.on_complete()
+    cancelled.request(1)
+    assert cancelled.elements == []
+    assert not cancelled.is_completed

@@ -1,5 +1,7 @@
 """HTTP for Penstock."""
 
 from penstock_http._hooks import penstock_sources, penstock_transports
+from penstock_http._source import HttpSource
+from penstock_http._transport import HttpTransport
 
-__all__ = ["penstock_sources", "penstock_transports"]
+__all__ = ["HttpSource", "HttpTransport", "penstock_sources", "penstock_transports"]

@@ -108,6 +108,9 @@ class AttendedConnection(ConnectionHost):
     async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str) -> None:
         await self._streams.open(name, peer, subscriber, protocol=protocol, address=self.address)
 
+    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+        return self._streams.reserve(peer, held, on_full)
+
     def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
         if not self._streams.is_stopping:
             self._streams.scope.spawn(partial(function, *args), name=name)

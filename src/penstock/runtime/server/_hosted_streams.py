@@ -19,6 +19,7 @@ import trio
 from penstock.api import (
     NO_SUCH,
     LimitExceeded,
+    Limits,
     NotAvailable,
     PublisherFailed,
     Request,
@@ -37,6 +38,7 @@ from penstock.runtime.service import CannotOpen, FactoryFailed, NoPlace, Places,
 from penstock.session import TASK_BYTES
 
 STOPPED: Final = "the server shuts down"
+_BYTES: Final = {bytes}
 FULL: Final = "the memory of the server is full"
 
 
@@ -46,6 +48,7 @@ class HostedStreams:
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._counts: Counter[Hashable] = Counter()  # the streams of each client; bounded by Limits.max_connections
+        self._reservations: Counter[Hashable] = Counter()  # those of each client; bounded as the streams are
         self._streams: set[HostedStream] = set()
         self.scope: Scope
         """Runs the publishers, and the tasks of transports. Set by `start`."""
@@ -93,6 +96,17 @@ class HostedStreams:
             if reason and events.access is not None:
                 events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
 
+    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+        """Do what `ConnectionHost.reserve` says."""
+        limits = self._settings.limits
+        places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
+        if not places.take():
+            raise _no_place(limits)
+        reservation = _Reservation(held, on_full, self._settings, places)
+        if self._settings.budget is not None:
+            self._settings.budget.add(reservation)
+        return reservation.end
+
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
         """Return the reason, for the log of this side, for which `peer` may not have `name`; "" if it may."""
         settings, service = self._settings, self._settings.service
@@ -135,11 +149,7 @@ class HostedStreams:
             published.open(name, peer, hosted, self.scope)
         except NoPlace:
             self._forget(None, hosted)
-            raise LimitExceeded(
-                f"a client has as many streams as it may have ({limits.max_subscriptions:,})",
-                limit="max_subscriptions",
-                value=limits.max_subscriptions,
-            ) from None
+            raise _no_place(limits) from None
         except BaseException:
             self._forget(None, hosted)
             raise
@@ -150,6 +160,16 @@ class HostedStreams:
             self._settings.budget.remove(stream)
         if events is not None:
             events.report_closed("closed", None)
+
+
+def _too_much(held: int, budget: int) -> LimitExceeded:
+    what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
+    return LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget)
+
+
+def _no_place(limits: Limits) -> LimitExceeded:
+    most = limits.max_subscriptions
+    return LimitExceeded(f"a client has as many streams as it may have ({most:,})", limit="max_subscriptions", value=most)
 
 
 def _client_of(peer: PeerIdentity) -> Hashable:
@@ -200,6 +220,32 @@ class _ClientPlaces(Places):
         """Do nothing: only a place that becomes free matters here."""
 
 
+class _Reservation:
+    """Bytes that a client makes the server hold beyond the end of a stream. A `MemoryHolder`."""
+
+    __slots__ = ("_budget", "_on_full", "_places", "_report", "held")
+
+    def __init__(self, held: Callable[[], int], on_full: Callable[[], None], settings: ConnectionSettings, places: "_ClientPlaces") -> None:
+        self.held: Callable[[], int] = held
+        self._on_full = on_full
+        self._budget = settings.budget
+        self._report = settings.on_violation
+        self._places: _ClientPlaces | None = places
+
+    def end(self) -> None:
+        """Free the place. It may be called again."""
+        places, self._places = self._places, None
+        if places is not None:
+            places.free()
+            if self._budget is not None:
+                self._budget.remove(self)
+
+    def close_for_memory(self, held: int, budget: int, /) -> None:
+        """Let the bytes go."""
+        report(self._report, _too_much(held, budget))
+        self._on_full()
+
+
 class HostedStream(Relay[Any]):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server. A `MemoryHolder`."""
 
@@ -217,13 +263,29 @@ class HostedStream(Relay[Any]):
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
+        if self._subscriber is None or not elements:
+            return
+        # Two passes in C for the usual case: a look at each element in Python costs more than all the rest here.
+        if set(map(type, elements)) == _BYTES and max(map(len, elements)) <= self._max_element:
+            self._pass_on(elements)
+            return
+        self._pass_on_checked(elements)
+
+    def _pass_on(self, elements: Sequence[bytes]) -> None:
+        if self._note_bytes is not None:
+            self._note_bytes(sum(map(len, elements)))
+        # The measurement may have ended this stream.
         subscriber = self._subscriber
         if subscriber is None:
             return
-        if self._note_bytes is not None:
-            self._note_bytes(sum(map(len, elements)) if all(isinstance(each, bytes) for each in elements) else 0)
-            if self._subscriber is None:
-                return  # the measurement has ended this stream
+        many = on_next_many_of(subscriber)
+        if many is not None:
+            many(elements)
+            return
+        for each in elements:
+            subscriber.on_next(each)
+
+    def _pass_on_checked(self, elements: Sequence[Any]) -> None:
         sendable: list[bytes] = []
         failure: UsageError | None = None
         for element in elements:
@@ -236,12 +298,8 @@ class HostedStream(Relay[Any]):
                 sendable.append(element if type(element) is bytes else bytes(element))
                 continue
             break
-        many = on_next_many_of(subscriber)
-        if many is not None and sendable:
-            many(sendable)
-        else:
-            for each in sendable:
-                subscriber.on_next(each)
+        if sendable:
+            self._pass_on(sendable)
         if failure is not None:
             report(self._report, failure)
             self.end(PublisherFailed("the publisher failed"))
@@ -262,8 +320,7 @@ class HostedStream(Relay[Any]):
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End: this stream holds `held` bytes, and all connections and streams together about `budget`."""
-        what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
-        report(self._report, LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget))
+        report(self._report, _too_much(held, budget))
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:

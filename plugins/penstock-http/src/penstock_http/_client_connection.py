@@ -1,0 +1,132 @@
+"""One connection of a client of HTTP/1.1: a request, the head of its answer, its body part by part, then the next request.
+
+Rules of this file:
+
+* Nothing is sent twice by itself: a request that has failed is the caller's to repeat.
+* An answer that breaks the rules of HTTP, or ends before its body does, is ConnectionLost.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+from urllib.parse import SplitResult
+
+import attrs
+import h11
+import trio
+
+from penstock.api import ConnectionLost, LimitExceeded
+from penstock.plugins import ByteConnection, ConnectionFacts, SocketConnection, Tls, TlsConnection, TransportOptions, Url, open_tcp
+
+READ_SECONDS: Final = 90.0
+"""Seconds without a byte after which an answer counts as lost. Servers hold a poll for 25 s, and proxies for 60 s."""
+
+MAX_HEAD: Final = 64 << 10
+_GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+@attrs.frozen
+class Answer:
+    """The head of an answer."""
+
+    status: int
+    headers: dict[str, str]
+    """By name, in small letters; the last value of each."""
+
+
+Open = Callable[[SplitResult, TransportOptions, trio.Nursery], Awaitable[ByteConnection]]
+
+
+async def open_connection(url: SplitResult, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
+    """Connect to the server of `url`. Raises ConnectionLost."""
+    host = url.hostname or ""
+    stream, peer = await open_tcp(Url(transport="tcp", host=host, port=url.port or _PORTS[url.scheme]), options)
+    if url.scheme == "http":
+        return SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
+    tls = options.tls or Tls()
+    try:
+        # In a thread: reading the system's authorities takes 50 ms, and would block every task.
+        context = await trio.to_thread.run_sync(tls.client_context, ("http/1.1",))
+        secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or host)
+        connection = TlsConnection(secured, peer=peer, options=options)
+        await connection.handshake(nursery)
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return connection
+
+
+class ClientConnection:
+    """A connection to one server."""
+
+    def __init__(self, connection: ByteConnection, host: str) -> None:
+        self._connection = connection
+        self._host = host
+        self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether another request may be sent: the last answer was read to its end, and its connection stays."""
+        return self._parser.our_state is h11.IDLE
+
+    async def ask(self, target: str, headers: list[tuple[str, str]]) -> Answer:
+        """Send a PUT without a body, and return the head of its answer."""
+        request = h11.Request(method="PUT", target=target, headers=[("Host", self._host), ("Content-Length", "0"), *headers])
+        data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
+        try:
+            await self._connection.send(data)
+        except _GONE as error:
+            raise ConnectionLost(f"the request could not be sent: {error}") from None
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Response):
+                pairs = ((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
+                return Answer(event.status_code, dict(pairs))
+
+    async def body(self) -> AsyncIterator[bytes]:
+        """Yield the parts of the body as they come, to its end."""
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Data):
+                yield bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
+                    self._parser.start_next_cycle()
+                return
+
+    async def whole_body(self, most: int) -> bytes:
+        """Return a body of at most `most` bytes. Raises LimitExceeded for a longer one."""
+        body = bytearray()
+        parts = self.body()
+        try:
+            async for part in parts:
+                body += part
+                if len(body) > most:
+                    raise LimitExceeded(f"an answer of more than {most:,} bytes arrived", limit="max_element", value=most)
+        finally:
+            await parts.aclose()  # type: ignore[attr-defined]  # an async generator
+        return bytes(body)
+
+    async def abort(self) -> None:
+        """Close at once."""
+        await self._connection.abort()
+
+    async def _next(self) -> object:
+        while True:
+            try:
+                event = self._parser.next_event()
+            except h11.RemoteProtocolError as error:
+                raise ConnectionLost(f"the answer is no sound HTTP/1.1: {error}") from None
+            if isinstance(event, h11.ConnectionClosed):
+                raise ConnectionLost("the server has ended the connection")
+            if event is not h11.NEED_DATA:
+                return event
+            data: bytes | bytearray | None = None
+            try:
+                with trio.move_on_after(READ_SECONDS) as scope:
+                    data = await self._connection.receive()
+            except _GONE as error:
+                raise ConnectionLost(f"the connection broke inside an answer: {error}") from None
+            if scope.cancelled_caught:
+                raise ConnectionLost(f"the server has sent nothing for {READ_SECONDS:g} s")
+            self._parser.receive_data(b"" if data is None else bytes(data))

@@ -1,0 +1,254 @@
+"""The mapping of RS.io to HTTP without I/O: a request goes in; an answer, or something that waits for one, comes out.
+
+Rules of this file:
+
+* It reads no clock and draws no random numbers: the time is passed in, and so is the function that makes secrets.
+* A request that is refused changes nothing, unless its answer says that the stream has ended.
+* The URL of a subscription is a secret: 128 random bits. A request with other credentials than those of the subscribe does not find it.
+* A subscription that has ended answers in the same way for `Settings.idle` seconds: an answer may have been lost.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import unquote, urlencode
+
+import attrs
+
+from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError
+from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
+from penstock_http._exchanges import Events, Poll, StreamedBatch
+from penstock_http._messages import DELIVERY, ERROR, Malformed, Request, Response, answer, refusal
+from penstock_http._settings import Settings
+from penstock_http._subscription import COMPLETED, ClientSubscription, Ended, Unfit
+
+MAX_TOMBSTONES: Final = 10_000
+"""Ended subscriptions that are remembered, about. The others are bounded by the places of the server."""
+
+METHODS: Final = ("PUT", "POST")
+_SUBSCRIPTION: Final = re.compile(r"/s/([A-Za-z0-9_-]{22,64})(/[^/]*)?", re.ASCII)
+REQUEST_MORE: Final = "/requestMore="
+_UNKNOWN: Final = "no such subscription"
+
+
+@attrs.frozen
+class Subscribe:
+    """A request for a new subscription: the server looks up the name, and then calls `Engine.opened` or `Engine.refused`."""
+
+    name: str
+    subscription: ClientSubscription
+    path: str
+
+
+@attrs.define
+class _Entry:
+    """A subscription, and the credentials with which it was made."""
+
+    subscription: ClientSubscription
+    credentials: str | None
+    """The header of the request, as it came."""
+    principal: object
+    release: Callable[[], None]
+    """Frees the place of the subscription. It may be called again."""
+
+
+Exchange = Response | Subscribe | Poll | StreamedBatch | Events
+
+
+class Engine:
+    """The subscriptions of one listener, and the answers to requests."""
+
+    def __init__(self, settings: Settings, make_secret: Callable[[], str]) -> None:
+        self._settings = settings
+        self._make_secret = make_secret
+        self._entries: dict[str, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def receive(self, request: Request, now: float) -> Exchange:
+        """Return what a request leads to."""
+        try:
+            return self._receive(request, now)
+        except Malformed as error:
+            return refusal(400, str(error))
+
+    def opened(self, subscribe: Subscribe, request: Request, principal: object, release: Callable[[], None]) -> Response:
+        """Return the answer to a subscribe that has succeeded. `release` is called when the server holds nothing more for it."""
+        self._bury()
+        secret = self._make_secret()
+        self._entries[secret] = _Entry(subscribe.subscription, request.header("authorization"), principal, release)
+        public = self._settings.public
+        # Relative: a prefix that a proxy has taken off the path is not known here.
+        location = f"{public}/s/{secret}" if public else f"{'../' * (subscribe.path.count('/') - 1)}s/{secret}"
+        idle = ("X-Rsio-Idle-Timeout", f"{self._settings.idle:g}")
+        return answer(201, ("Location", location), idle)
+
+    def expire(self, now: float) -> float | None:
+        """Forget subscriptions that no client has used for `Settings.idle` seconds. Return when to call again, None if there is none."""
+        idle = self._settings.idle
+        next_due: float | None = None
+        for secret, entry in tuple(self._entries.items()):
+            subscription = entry.subscription
+            # A request that waits keeps its subscription.
+            due = (now if subscription.on_change is not None else subscription.used_at) + idle
+            if due <= now:
+                self._forget(secret)
+                subscription.cancel()
+            elif next_due is None or due < next_due:
+                next_due = due
+        return next_due
+
+    def needs_credentials(self, request: Request) -> bool:
+        """Return whether a request to a subscription has other credentials than those of its subscribe: they must be examined."""
+        entry = self._entry_of(request.path)
+        given = request.header("authorization")
+        return entry is not None and given is not None and given != entry.credentials
+
+    def belongs_to(self, request: Request, principal: object) -> bool:
+        """Return whether the subscription of a request is that of `principal`."""
+        entry = self._entry_of(request.path)
+        return entry is not None and entry.principal == principal
+
+    # --- inside
+
+    def _receive(self, request: Request, now: float) -> Exchange:
+        found = _SUBSCRIPTION.fullmatch(request.path)
+        misplaced = _misplaced(request, found)
+        if misplaced is not None:
+            return misplaced
+        if found is None:
+            return self._subscribe(request, now)
+        entry = self._entries.get(found[1])
+        if entry is None:
+            return refusal(404, _UNKNOWN)
+        subscription = entry.subscription
+        subscription.used_at = now
+        exchange = self._act(request, subscription, found[2] or "", now)
+        # It answers for some time still. That costs little, and no place.
+        if subscription.ended is not None and not subscription.kept_bytes():
+            entry.release()
+        return exchange
+
+    def _subscribe(self, request: Request, now: float) -> Subscribe:
+        arguments = request.arguments()
+        demand = demand_of(arguments)
+        in_all = requested_of(request)
+        rest = [(key, value) for key, value in arguments if key != "request"]
+        name = "/".join(_escaped(unquote(segment)) for segment in request.path.removeprefix("/p/").split("/"))
+        settings = self._settings
+        subscription = ClientSubscription(max_elements=settings.max_elements, max_bytes=settings.max_bytes, now=now)
+        subscription.request(demand, in_all)
+        return Subscribe(f"{name}?{urlencode(rest)}" if rest else name, subscription, request.path)
+
+    def _act(self, request: Request, subscription: ClientSubscription, action: str, now: float) -> Exchange:
+        ended = subscription.ended
+        if ended is not None and ended is not COMPLETED and subscription.is_over:
+            return refusal(ended.status, ended.text)
+        try:
+            return self._act_on_open(request, subscription, action, now)
+        # Rule 3.9: a wrong demand ends the stream. The answer says so.
+        except Malformed as error:
+            return self._fail(subscription, 400, str(error))
+        except Unfit as error:
+            return self._fail(subscription, error.status, str(error))
+
+    def _act_on_open(self, request: Request, subscription: ClientSubscription, action: str, now: float) -> Exchange:
+        arguments = request.arguments()
+        if action.startswith(REQUEST_MORE):
+            return self._request_more(request, subscription, number(action.removeprefix(REQUEST_MORE), "requestMore", least=1))
+        if not action and any(key == "requestMore" for key, _ in arguments):
+            return self._request_more(request, subscription, demand_of(arguments, "requestMore", least=1))
+        if not action:
+            return self._poll(request, subscription, demand_of(arguments), now)
+        if action == "/cancel":
+            return self._cancel(subscription)
+        return self._events(request, subscription, now)
+
+    def _poll(self, request: Request, subscription: ClientSubscription, demand: int, now: float) -> Exchange:
+        position, in_all = position_of(request), requested_of(request)
+        subscription.go_to(position)
+        subscription.request(demand, in_all)
+        if (request.header(DELIVERY) or "").strip().lower() == "stream":
+            return StreamedBatch(subscription, request, self._settings, now)
+        return Poll(subscription, request, self._settings, now)
+
+    def _request_more(self, request: Request, subscription: ClientSubscription, demand: int) -> Response:
+        position, in_all = position_of(request), requested_of(request)
+        if position is not None:
+            subscription.acknowledge(position)
+        subscription.request(demand, in_all)
+        subscription.wake()
+        return answer(200)
+
+    def _cancel(self, subscription: ClientSubscription) -> Response:
+        if subscription.is_over:
+            return refusal(404, "this subscription has ended already")
+        subscription.cancel()
+        return answer(200)
+
+    def _events(self, request: Request, subscription: ClientSubscription, now: float) -> Exchange:
+        arguments = dict(request.arguments())
+        last = request.header("last-event-id") or arguments.get("last_event_id")
+        if last is not None:
+            subscription.go_to(number(last, "the id of the last event") + 1)
+        if subscription.is_over:
+            return Poll(subscription, request, self._settings, now)
+        subscription.request(demand_of(request.arguments()), requested_of(request))
+        return Events(subscription, self._settings, now, text=arguments.get("text") == "1")
+
+    def _fail(self, subscription: ClientSubscription, status: int, text: str) -> Response:
+        subscription.cancel(Ended(status, text))
+        return refusal(status, text)
+
+    def _bury(self) -> None:
+        """Forget the oldest ended subscriptions if there are too many, several at a time: each look at all of them costs."""
+        if len(self._entries) < 2 * MAX_TOMBSTONES:
+            return
+        ended = [
+            secret
+            for secret, entry in self._entries.items()
+            if entry.subscription.ended is not None and not entry.subscription.kept_bytes()
+        ]
+        for secret in ended[: max(0, len(ended) - MAX_TOMBSTONES * 7 // 8)]:
+            self._forget(secret)
+
+    def _forget(self, secret: str) -> None:
+        self._entries.pop(secret).release()
+
+    def _entry_of(self, path: str) -> _Entry | None:
+        found = _SUBSCRIPTION.fullmatch(path)
+        return None if found is None else self._entries.get(found[1])
+
+
+def refused(error: PenstockError) -> Response:
+    """Return the answer to a subscribe that has failed with `error`."""
+    if isinstance(error, AuthRefused):
+        # No X-Rsio-Error: the client may come again with credentials.
+        return answer(401, ("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", "Basic"), text="credentials are needed, or were refused")
+    if isinstance(error, LimitExceeded):
+        return answer(429, ERROR, ("Retry-After", "5"), text="this client has as many streams as it may have")
+    if isinstance(error, NotAvailable):
+        return refusal(404, "no such publisher")
+    return refusal(500, str(error))
+
+
+def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None:
+    """Return the answer to a request with a wrong path, a wrong method or a condition; None for all others."""
+    action = None if found is None else found[2] or ""
+    if not request.path.startswith("/p/") if action is None else not _is_action(action):
+        return refusal(404, "nothing is served at this path")
+    allowed = ("GET",) if action == "/events" else METHODS
+    if request.method not in allowed:
+        return answer(405, ("Allow", ", ".join(allowed)), text=f"the method here is {allowed[0]}")
+    # After the method, and before everything that has an effect.
+    return answer(412, text="a stream has no versions: send no If-* header") if is_conditional(request) else None
+
+
+def _is_action(action: str) -> bool:
+    return action in ("", "/cancel", "/events") or action.startswith(REQUEST_MORE)
+
+
+def _escaped(segment: str) -> str:
+    # Unescaped, these would end the segment, or begin an escape: names are matched segment by segment.
+    return segment.replace("%", "%25").replace("/", "%2F").replace("?", "%3F")

@@ -1,0 +1,252 @@
+"""Requests that wait for elements: a poll, a streamed batch, server-sent events. Still without I/O.
+
+Each is used in the same way: `begin` with a function that is called when there may be something new, `advance` with the time until it is
+over, and `release` at last. `due` is when to call `advance` again if nothing happens. The newest request of a subscription wins: an older
+one is answered at once.
+"""
+
+import base64
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from penstock_http._batches import fixed_size, length_prefixed
+from penstock_http._conditions import names_fixed_size, reads_batches, wait_of
+from penstock_http._messages import (
+    FIXED_SIZE,
+    LENGTH_PREFIXED,
+    NO_STORE,
+    POSITION,
+    REQUESTED,
+    Request,
+    Response,
+    answer,
+    refusal,
+)
+from penstock_http._settings import Settings
+from penstock_http._subscription import COMPLETED, ClientSubscription, Delivery
+
+HEARTBEAT: Final = 15.0
+"""Seconds between two comments in a stream of events, so that no proxy takes it for dead."""
+
+KEPT_EVENTS: Final = 256
+"""Events that are kept for a page that connects again."""
+
+UNBUFFERED: Final = ("X-Accel-Buffering", "no")
+"""Tells nginx to pass on each part as it comes."""
+
+SHUTDOWN: Final = "the server shuts down"
+
+
+class _Exchange:
+    """What the three have in common."""
+
+    def __init__(self, subscription: ClientSubscription, due: float) -> None:
+        self._subscription = subscription
+        self._is_current = False
+        self._wake: Callable[[], None] = _nothing
+        self.due: float = due
+        """When to call `advance` again, if nothing is reported before."""
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Let `wake` be called when there may be something new. An older request of the same subscription is called a last time."""
+        older, self._subscription.on_change = self._subscription.on_change, self._on_change
+        self._wake = wake
+        self._is_current = True
+        if older is not None:
+            older()
+
+    def release(self, now: float) -> None:
+        """Wait no longer."""
+        self._subscription.used_at = max(self._subscription.used_at, now)
+        if self.is_current:
+            self._subscription.on_change = None
+        self._is_current = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no newer request has come."""
+        return self._is_current and self._subscription.on_change == self._on_change
+
+    def _on_change(self) -> None:
+        self._wake()
+
+    def _positions(self) -> tuple[tuple[str, str], ...]:
+        return (POSITION, str(self._subscription.cursor)), (REQUESTED, str(self._subscription.requested))
+
+    def _final(self) -> Response | None:
+        """Return the answer behind the last element, or None if the stream goes on."""
+        subscription = self._subscription
+        ended = subscription.ended
+        if ended is None or not subscription.is_over:
+            return None
+        if ended is COMPLETED:
+            return answer(ended.status, *self._positions())
+        return refusal(ended.status, ended.text, *self._positions())
+
+
+class Poll(_Exchange):
+    """A request for elements that are answered together."""
+
+    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float) -> None:
+        super().__init__(subscription, now + wait_of(request, settings.hold))
+        self._settings = settings
+        self._most = settings.max_elements if reads_batches(request) else 1
+        self._takes_fixed = names_fixed_size(request)
+
+    def advance(self, now: float, *, draining: bool = False) -> Response | None:
+        """Return the answer, or None if it has to wait."""
+        subscription = self._subscription
+        if self._is_current and not self.is_current:
+            return answer(204, *self._positions())
+        if subscription.has_elements:
+            return self._elements()
+        final = self._final()
+        if final is not None:
+            return final
+        if draining:
+            return refusal(503, SHUTDOWN)
+        has_demand = subscription.cursor < subscription.requested
+        return None if has_demand and now < self.due else answer(204, *self._positions())
+
+    def _elements(self) -> Response:
+        positions = self._positions()
+        elements, delivery = self._subscription.take(self._most, self._settings.max_bytes)
+        headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
+        size = len(elements[0])
+        if len(elements) == 1:
+            body = elements[0]
+        elif self._takes_fixed and size and all(len(element) == size for element in elements):
+            body, headers = fixed_size(elements), (*headers, ("Content-Encoding", FIXED_SIZE))
+        else:
+            body, headers = length_prefixed(elements), (*headers, ("Content-Encoding", LENGTH_PREFIXED))
+        return Response(status=200, headers=headers, body=body, outcome=delivery)
+
+
+class _Streaming(_Exchange, ABC):
+    """An answer whose body grows."""
+
+    head: Response
+    """The beginning of the answer: the length of its body is not known."""
+
+    def __init__(self, subscription: ClientSubscription, due: float) -> None:
+        super().__init__(subscription, due)
+        self.delivery: Delivery | None = None
+        """The elements of the answer so far; None before the first."""
+
+    @abstractmethod
+    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+        """Return the next part of the body, an empty one if there is nothing now, or None if the answer is over."""
+
+    def on_lost(self) -> None:
+        """The answer was not written to its end, or its connection was reset."""
+        if self.delivery is not None:
+            self.delivery.on_lost()
+
+    def on_written(self) -> None:
+        """The answer was written to its end."""
+        if self.delivery is not None:
+            self.delivery.on_written()
+
+
+class StreamedBatch(_Streaming):
+    """A batch that is written as its elements come."""
+
+    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float) -> None:
+        self._hold = wait_of(request, settings.hold)
+        super().__init__(subscription, now + self._hold)
+        self._until = now + settings.stream
+        self._settings = settings
+        coding = ("Content-Encoding", LENGTH_PREFIXED)
+        self.head = Response(status=200, headers=(NO_STORE, UNBUFFERED, coding, *self._positions()))
+
+    def first(self, now: float) -> Response | None:
+        """Return an answer without elements, if that is due at once: the stream has ended, or nothing is requested."""
+        final = self._final()
+        if final is not None:
+            return final
+        subscription = self._subscription
+        return None if subscription.cursor < subscription.requested else answer(204, *self._positions())
+
+    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+        subscription = self._subscription
+        if not self.is_current:
+            return None
+        if subscription.has_elements and now < self._until:
+            elements, self.delivery = subscription.take(self._settings.max_elements, self._settings.max_bytes)
+            self.due = min(now + self._hold, self._until)
+            return length_prefixed(elements)
+        is_waiting = subscription.cursor < subscription.requested and subscription.ended is None and not subscription.is_full
+        return b"" if is_waiting and now < self.due and not draining else None
+
+
+class Events(_Streaming):
+    """Server-sent events: one for each element, with its position as the id."""
+
+    def __init__(self, subscription: ClientSubscription, settings: Settings, now: float, *, text: bool) -> None:
+        super().__init__(subscription, now)
+        self._settings = settings
+        self._text = text
+        self._is_over = False
+        self._has_begun = False
+        kind = ("Content-Type", "text/event-stream")
+        self.head = Response(status=200, headers=(NO_STORE, UNBUFFERED, kind))
+
+    def first(self, now: float) -> Response | None:
+        """Return None: even a stream without demand is open, and waits for some."""
+        return None
+
+    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+        subscription = self._subscription
+        if self._is_over or not self.is_current or draining:
+            return None
+        if subscription.has_elements:
+            self.due = now + HEARTBEAT
+            return self._elements()
+        ended = subscription.ended
+        if ended is not None and subscription.is_over:
+            self._is_over = True
+            return b"event: rsio-complete\ndata:\n\n" if ended is COMPLETED else self._error(ended.text)
+        if now < self.due:
+            return b""
+        # The first comes at once, so that the page learns that the stream is open.
+        first, self._has_begun = not self._has_begun, True
+        self.due = now + HEARTBEAT
+        return b"retry: 2000\n: open\n\n" if first else b": \n\n"
+
+    def _elements(self) -> bytes:
+        subscription = self._subscription
+        position = subscription.cursor
+        elements, self.delivery = subscription.take(KEPT_EVENTS, self._settings.max_bytes)
+        parts = [] if self._has_begun else [b"retry: 2000\n"]
+        self._has_begun = True
+        for number, element in enumerate(elements, position):
+            data = self._data(element)
+            if data is None:
+                self._is_over = True
+                parts.append(self._error(f"element {number} is no text; ask without text=1"))
+                break
+            parts.append(b"id: %d\n%b\n" % (number, data))
+        subscription.forget_sent(KEPT_EVENTS)
+        return b"".join(parts)
+
+    def _data(self, element: bytes) -> bytes | None:
+        """Return the lines of an event, or None if the element is no text."""
+        if not self._text:
+            return b"data: %b\n" % base64.b64encode(element)
+        try:
+            element.decode()
+        except UnicodeDecodeError:
+            return None
+        # A page reads CR as the end of a line too, and cannot tell which of the two it was.
+        if b"\r" in element or b"\0" in element:
+            return None
+        return b"".join(b"data: %b\n" % line for line in element.split(b"\n"))
+
+    def _error(self, text: str) -> bytes:
+        lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
+        return f"event: rsio-error\n{lines}\n".encode()
+
+
+def _nothing() -> None:
+    """Do nothing."""

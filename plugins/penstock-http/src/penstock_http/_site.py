@@ -1,0 +1,134 @@
+"""One listener: its engine, and the checks of a request that do not concern a stream.
+
+Rules of this file:
+
+* A browser tells the page's origin, and any page can send requests to any host. So an origin is refused unless it is known.
+* A page can let a name of its own lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
+* Pages of other origins read the answers only if the option ``http.origins`` names them.
+"""
+
+import base64
+import binascii
+import ipaddress
+import secrets
+from email.utils import formatdate
+from time import time
+from typing import Final
+
+import trio
+
+from penstock.plugins import ConnectionHost
+from penstock_http._engine import METHODS, Engine
+from penstock_http._heads import Head
+from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
+from penstock_http._settings import Settings, is_origin, normal_origin
+
+SECRET_BYTES: Final = 24
+EXPOSED: Final = f"Content-Encoding, Location, Retry-After, X-Rsio-Error, X-Rsio-Idle-Timeout, {POSITION}, {REQUESTED}"
+SENT: Final = f"Authorization, Accept-Encoding, Content-Type, Prefer, {DELIVERY}, {POSITION}, {REQUESTED}"
+PREFLIGHT_SECONDS: Final = "7200"
+"""Chromium keeps no preflight for longer."""
+
+HEALTH: Final = ("/healthz", "/readyz")
+
+
+class Site:
+    """One listener."""
+
+    def __init__(self, settings: Settings, *, secure: bool) -> None:
+        self.settings: Settings = settings
+        self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
+        self._secure = secure
+        self._is_expiring = False
+        self._date = (0, "")
+
+    def judge(self, head: Head, *, is_loopback: bool, draining: bool) -> Response | None:
+        """Return the answer to a request that concerns no stream, or that may not be sent; None for all others."""
+        request = head.request
+        host = _host_name(head.host)
+        if is_loopback and not (host == "localhost" or _is_loopback(host) or host in self.settings.hosts):
+            return answer(421, text="this host is not served here; name it with the option http.hosts")
+        origin = self._origin(request)
+        if origin is not None and not self._is_known(origin, head.host):
+            return answer(403, text="pages of this origin may not send requests; name it with the option http.origins")
+        if request.path in HEALTH:
+            return _health(request, draining=draining)
+        if request.method == "OPTIONS" and origin in self.settings.origins and origin is not None:
+            methods = ("Access-Control-Allow-Methods", ", ".join((*METHODS, "GET")))
+            return answer(204, methods, ("Access-Control-Allow-Headers", SENT), ("Access-Control-Max-Age", PREFLIGHT_SECONDS))
+        return None
+
+    def shared_headers(self, request: Request) -> tuple[tuple[str, str], ...]:
+        """Return the headers of every answer to `request`: the date, and what lets a page of a known origin read it."""
+        now = int(time())
+        if self._date[0] != now:
+            self._date = now, formatdate(now, usegmt=True)
+        date = ("Date", self._date[1])
+        origin = self._origin(request)
+        if origin is None or origin not in self.settings.origins:
+            return (date,)
+        return (
+            date,
+            ("Access-Control-Allow-Origin", request.header("origin") or ""),
+            ("Access-Control-Allow-Credentials", "true"),
+            ("Access-Control-Expose-Headers", EXPOSED),
+            ("Vary", "Origin"),
+        )
+
+    def watch(self, host: ConnectionHost) -> None:
+        """End subscriptions that no client uses, from now on."""
+        if not self._is_expiring:
+            self._is_expiring = True
+            host.start_soon(self._expire, name="penstock http subscriptions")
+
+    async def _expire(self) -> None:
+        try:
+            while (due := self.engine.expire(trio.current_time())) is not None:  # noqa: ASYNC110  # it waits for a time, and not for a state
+                await trio.sleep_until(due)
+        finally:
+            self._is_expiring = False
+
+    def _origin(self, request: Request) -> str | None:
+        origin = request.header("origin")
+        return None if origin is None else normal_origin(origin)
+
+    def _is_known(self, origin: str, host: str) -> bool:
+        own = normal_origin(f"{'https' if self._secure else 'http'}://{host}")
+        return is_origin(origin) and (origin == own or origin in self.settings.origins)
+
+
+def credentials_of(request: Request) -> tuple[str, bytes]:
+    """Return the scheme and the data of the Authorization header, as `Service(authenticate=…)` gets them; "" and b"" without one."""
+    header = request.header("authorization")
+    if header is None:
+        return "", b""
+    scheme, _, data = header.strip().partition(" ")
+    data = data.strip()
+    if scheme.lower() == "basic":
+        try:
+            return "basic", base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            return "basic", b""
+    return scheme.lower(), data.encode("latin-1")
+
+
+def _health(request: Request, *, draining: bool) -> Response:
+    if request.method not in {"GET", "HEAD"}:
+        return answer(405, ("Allow", "GET, HEAD"), text="the method here is GET")
+    if request.path == "/readyz" and draining:
+        return answer(503, text="the server shuts down")
+    return answer(200, text="ok")
+
+
+def _host_name(host: str) -> str:
+    """Return `host` without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,323 @@
+"""The streams behind ``http://`` and ``https://`` URLs, for `subscribe` and `remote`.
+
+Rules of this file:
+
+* Each request says which elements are there and how many were requested in all, so repeating it loses nothing and repeats nothing.
+* A server that knows the draft alone sends no positions. Then an answer counts when it has come to its end, and elements beyond the demand
+  of a request that was repeated are kept until they are requested here.
+* Credentials go to the origin of the URL alone. A redirect to another one loses them.
+* A stream that ends early is cancelled at the server, within `TransportOptions.close_timeout`.
+"""
+
+import base64
+from collections.abc import Sequence
+from typing import ClassVar, Final
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import trio
+
+from penstock.api import (
+    UNBOUNDED,
+    AuthRefused,
+    ConnectionLost,
+    Credentials,
+    PenstockError,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    UsageError,
+    printable,
+)
+from penstock.plugins import ElementSink, SourceOptions, UrlSource
+from penstock_http._batches import LengthPrefixedReader, check_size, read_fixed_size
+from penstock_http._client_connection import Answer, ClientConnection, Open, open_connection
+from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
+from penstock_http._transport import WHY_NO_CONNECTION
+
+PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before each attempt to repeat a request. Together they are well below the 60 s after which a server forgets a subscription."""
+
+RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses without X-Rsio-Error after which a request is repeated: a proxy or a server that has no time now."""
+
+MAX_REDIRECTS: Final = 5
+MAX_PAUSE: Final = 300.0
+"""Seconds that a Retry-After is obeyed for, at most."""
+
+MAX_TEXT: Final = 64 << 10
+EMPTY_PAUSE: Final = 0.5
+"""Seconds between two polls of a server that does not hold them."""
+
+
+class HttpSource(UrlSource):
+    """Reads streams over HTTP."""
+
+    schemes: ClassVar[tuple[str, ...]] = ("http", "https")
+    why_no_connection: ClassVar[str] = WHY_NO_CONNECTION
+
+    def __init__(self, open_at: Open = open_connection) -> None:
+        self._open = open_at
+
+    def check(self, url: str, options: SourceOptions) -> None:
+        parts = urlsplit(url)
+        if not parts.hostname or parts.path in ("", "/") or parts.fragment:
+            raise UsageError(f"{url!r} names no publisher; write its URL, for example http://127.0.0.1:7002/p/ticks/EURUSD")
+        if any(part.partition("=")[0] == "request" for part in parts.query.split("&")):
+            raise UsageError(f"{url!r} has the argument 'request', which is the demand; leave it out")
+        authorization_of(options.credentials)
+
+    async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
+        async with trio.open_nursery() as nursery:
+            reading = _Reading(url, sink, options, self._open, nursery)
+            error: PenstockError | None = None
+            try:
+                await reading.run()
+            # Taken out of the nursery, which would wrap it in a group.
+            except PenstockError as raised:
+                error = raised
+            finally:
+                await reading.leave()
+            nursery.cancel_scope.cancel()
+        if error is not None:
+            raise error
+
+
+def authorization_of(credentials: Credentials | None) -> list[tuple[str, str]]:
+    """Return the header for `credentials`. Raises UsageError for a scheme that HTTP does not have."""
+    if credentials is None:
+        return []
+    if credentials.scheme == "bearer":
+        return [("Authorization", f"Bearer {credentials.data.decode('latin-1')}")]
+    if credentials.scheme == "basic":
+        return [("Authorization", f"Basic {base64.b64encode(credentials.data).decode()}")]
+    raise UsageError(f"credentials of the scheme {credentials.scheme!r}; over HTTP give Credentials.bearer(…) or Credentials.basic(…)")
+
+
+class _Reading:
+    """One subscription."""
+
+    def __init__(self, url: str, sink: ElementSink, options: SourceOptions, open_at: Open, nursery: trio.Nursery) -> None:
+        self._sink = sink
+        self._options = options
+        self._open = open_at
+        self._nursery = nursery
+        self._publisher = url
+        self._authorization = authorization_of(options.credentials)
+        self._stream: str | None = None
+        """The URL of the subscription, while the server may have it."""
+        self._connection: ClientConnection | None = None
+        self._origin = ""  # of the connection
+        self._position = 0  # elements that have come in all
+        self._requested = 0  # the demand that the server was told of, in all
+        self._surplus: list[bytes] = []  # bounded by the demand that a repeated request has doubled
+
+    async def run(self) -> None:
+        """Subscribe, and deliver elements until the stream has completed."""
+        await self._sink.wait_demand()
+        await self._subscribe()
+        while True:
+            demand = await self._sink.wait_demand()
+            if self._surplus:
+                part, self._surplus = self._surplus[:demand], self._surplus[demand:]
+                self._sink.put(part)
+            elif not await self._poll():
+                self._stream = None
+                return
+
+    async def leave(self) -> None:
+        """Cancel the subscription if the server may still have it, and close."""
+        options = self._options.transport
+        with trio.move_on_after(options.close_timeout, shield=True):
+            if self._stream is not None:
+                stream, self._stream = self._stream, None
+                try:
+                    # An answer that is under way occupies the connection.
+                    await self._drop()
+                    await self._ask(f"{stream}/cancel", [])
+                except PenstockError:
+                    pass  # a best effort: without it the server forgets the subscription by itself
+        with trio.move_on_after(options.close_timeout, shield=True):
+            await self._drop()
+
+    # --- requests
+
+    async def _subscribe(self) -> None:
+        url, redirects = self._publisher, 0
+        while True:
+            demand = self._demand()
+            separator = "&" if urlsplit(url).query else "?"
+            answer = await self._repeat(f"{url}{separator}request={demand}", [(REQUESTED, str(demand))])
+            if answer.status == 201 and "location" in answer.headers:
+                self._stream = urljoin(url, answer.headers["location"])
+                self._requested = demand
+                await self._skip()
+                return
+            if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
+                raise await self._refusal(answer)
+            redirects += 1
+            if redirects > MAX_REDIRECTS:
+                raise ConnectionLost(f"{self._publisher} was redirected more than {MAX_REDIRECTS} times")
+            before, url = url, urljoin(url, answer.headers["location"])
+            if _origin_of(urlsplit(url)) != _origin_of(urlsplit(before)):
+                # They were given for the origin of the URL, and a server must not send them elsewhere.
+                self._authorization = []
+            await self._drop()
+
+    async def _poll(self) -> bool:
+        """Send one poll and deliver its elements. Return False if the stream has completed."""
+        in_all = min(UNBOUNDED, self._position + self._demand())
+        more = max(0, in_all - self._requested)
+        headers = [
+            (POSITION, str(self._position)),
+            (REQUESTED, str(in_all)),
+            (DELIVERY, "stream"),
+            ("Accept-Encoding", f"{LENGTH_PREFIXED}, {FIXED_SIZE}"),
+        ]
+        stream, began = self._stream or "", trio.current_time()
+        answer = await self._repeat(f"{stream}?request={more}", headers)
+        self._requested = max(self._requested, in_all)
+        if answer.status == 200:
+            await self._read_elements(answer)
+        elif answer.status == 204:
+            await self._skip()
+            pause = _seconds(answer.headers.get("retry-after"))
+            if not pause and trio.current_time() - began < EMPTY_PAUSE:
+                pause = EMPTY_PAUSE
+            await trio.sleep(pause)
+        elif answer.status == 410 and "x-rsio-error" not in answer.headers:
+            await self._skip()
+            return False
+        else:
+            if "x-rsio-error" in answer.headers:
+                self._stream = None  # the server has ended it already
+            raise await self._refusal(answer)
+        return True
+
+    def _demand(self) -> int:
+        return min(UNBOUNDED, self._sink.demand)
+
+    async def _repeat(self, url: str, headers: list[tuple[str, str]]) -> Answer:
+        """Send a request until it is answered; give up after as many attempts as there are `PAUSES`."""
+        for pause in (*PAUSES, None):
+            try:
+                answer = await self._ask(url, headers)
+            except ConnectionLost:
+                await self._drop()
+                if pause is None:
+                    raise
+                await trio.sleep(pause)
+                continue
+            if pause is None or answer.status not in RETRIED or "x-rsio-error" in answer.headers:
+                return answer
+            await self._drop()
+            await trio.sleep(max(pause, _seconds(answer.headers.get("retry-after"))))
+        raise AssertionError("the last pause returns or raises")
+
+    async def _ask(self, url: str, headers: list[tuple[str, str]]) -> Answer:
+        parts = urlsplit(url)
+        origin = _origin_of(parts)
+        if parts.scheme not in HttpSource.schemes or not parts.hostname:
+            raise ProtocolError(f"the server has sent the URL {printable(url)!r}, which is none of HTTP")
+        if self._connection is not None and not (self._connection.is_ready and self._origin == origin):
+            await self._drop()
+        connection = self._connection
+        if connection is None:
+            try:
+                with trio.fail_after(self._options.limits.handshake_timeout):
+                    below = await self._open(parts, self._options.transport, self._nursery)
+            except trio.TooSlowError:
+                raise ConnectionLost(f"{origin} did not answer within {self._options.limits.handshake_timeout} s") from None
+            connection = self._connection = ClientConnection(below, parts.netloc)
+            self._origin = origin
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        is_own = origin == _origin_of(urlsplit(self._publisher))
+        return await connection.ask(target, [*headers, *(self._authorization if is_own else [])])
+
+    # --- answers
+
+    async def _read_elements(self, answer: Answer) -> None:
+        connection = self._connection
+        coding = answer.headers.get("content-encoding", "identity").lower()
+        most = self._options.limits.max_element
+        position = answer.headers.get(POSITION.lower())
+        try:
+            at = self._position if position is None else int(position)
+        except ValueError:
+            raise ProtocolError(f"the server has sent the position {printable(position or '')!r}") from None
+        if connection is None:
+            return
+        # A batch that is cut is asked for again, from the first element that is missing.
+        try:
+            if coding == "identity":
+                body = await connection.whole_body(most)
+                check_size(len(body), most)
+                self._take([body], at)
+            elif coding == FIXED_SIZE.lower():
+                self._take(read_fixed_size(await connection.whole_body(most + MAX_TEXT), most), at)
+            elif coding == LENGTH_PREFIXED.lower():
+                await self._read_batch(connection, at, is_final=position is None)
+            else:
+                raise ProtocolError(f"the server has sent the coding {printable(coding)!r}, which was not accepted")
+        except ConnectionLost:
+            await self._drop()
+
+    async def _read_batch(self, connection: ClientConnection, at: int, *, is_final: bool) -> None:
+        """Deliver the elements of a batch as they come; or, if it has no position, when it is complete."""
+        reader, whole = LengthPrefixedReader(self._options.limits.max_element), list[bytes]()
+        parts = connection.body()
+        try:
+            async for part in parts:
+                elements = reader.receive(part)
+                if is_final:
+                    whole += elements
+                else:
+                    self._take(elements, at)
+                    at += len(elements)
+        finally:
+            await parts.aclose()  # type: ignore[attr-defined]  # an async generator
+        reader.end()
+        if is_final:
+            self._take(whole, at)
+
+    def _take(self, elements: Sequence[bytes], at: int) -> None:
+        """Deliver elements whose first one has the position `at`, without those that have come before."""
+        if at > self._position:
+            raise ProtocolError(f"the server has left out elements: {at} follows {self._position}")
+        new = elements[self._position - at :]
+        self._position += len(new)
+        room = self._sink.demand
+        self._sink.put(new[:room])
+        self._surplus += new[room:]
+
+    async def _refusal(self, answer: Answer) -> PenstockError:
+        """Return the error that an answer stands for."""
+        text = ""
+        if self._connection is not None:
+            text = printable((await self._connection.whole_body(MAX_TEXT)).decode(errors="replace").strip())
+        what = f"{text or 'the server gave no reason'} (HTTP {answer.status})"
+        if answer.status == 401:
+            return AuthRefused(what, processed=False)
+        if "x-rsio-error" in answer.headers and answer.status not in {403, 404, 409, 429}:
+            return PublisherFailed(text or f"HTTP {answer.status}")
+        return Rejected(what, temporary=answer.status in RETRIED)
+
+    async def _skip(self) -> None:
+        if self._connection is not None:
+            await self._connection.whole_body(MAX_TEXT)
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.abort()
+
+
+def _origin_of(parts: SplitResult) -> str:
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _seconds(text: str | None) -> float:
+    """Return a Retry-After in seconds; 0 for a date, or for none."""
+    try:
+        return min(MAX_PAUSE, max(0.0, float(int(text or "0"))))
+    except ValueError:
+        return 0.0
