@@ -31,7 +31,8 @@ NOT_RUN = {
     "nox": "runs the checks of this repository, of which this is one",
     "PENSTOCK_WRITE_OUT=1": "the same",
     "sudo": "changes the system",
-    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what tests/browser runs",
+    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what tests/browser runs; "
+    "on one, a record and its audit: tests/cli/test_record.py and plugins/penstock-spark/tests",
     "pytest": "tck/README.md: all checks of the kit; tck/tests runs them",
 }
 # Pages that say: run this in a clone of the repository.
@@ -107,7 +108,7 @@ def test_each_command_runs_or_has_a_reason() -> None:
         "show these in a `console` block with their output, or add a reason to NOT_RUN:",
     )
     assert {word for _, word in first_words} == set(NOT_RUN)
-    tried_elsewhere = ("penstock tck ", "penstock serve examples.browser.service:service ")
+    tried_elsewhere = ("penstock tck ", "penstock record ", "penstock audit ", "penstock serve examples.browser.service:service ")
     assert all(command.startswith(tried_elsewhere) for lines in commands.values() for command in lines if command.startswith("penstock"))
 
 
