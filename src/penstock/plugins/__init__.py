@@ -1,8 +1,12 @@
 """Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets and TLS for transports, the registry.
 
-May import `penstock.api`, attrs, pluggy, trio and the standard library. A plugin imports this package and `penstock.api`, and nothing else
+May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio are imported at the first use of one.
+A plugin imports this package and `penstock.api`, and nothing else
 of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
 """
+
+import importlib as _importlib
+import typing as _typing
 
 from penstock.plugins._annotations import resolve_annotation
 from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
@@ -46,16 +50,27 @@ from penstock.plugins._plain_writer import to_plain
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer, WrongElementType
-from penstock.plugins._socket_connection import SocketConnection
-from penstock.plugins._socket_listener import SocketListener
 from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
-from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
 from penstock.plugins._tls import Tls, certificate_of
-from penstock.plugins._tls_connection import TlsConnection
-from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
-from penstock.plugins._unix_sockets import listen_unix, open_unix
 from penstock.plugins._url import Url, check_permitted, parse_url
 from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
+
+if _typing.TYPE_CHECKING:
+    from penstock.plugins._on_trio import (
+        ByteConnection,
+        Bytes,
+        Connection,
+        Listener,
+        MessageConnection,
+        SocketConnection,
+        SocketListener,
+        TlsConnection,
+        Transport,
+        listen_tcp,
+        listen_unix,
+        open_tcp,
+        open_unix,
+    )
 
 __all__ = [
     "DISABLE",
@@ -136,3 +151,16 @@ __all__ = [
     "resolve_serializer",
     "to_plain",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    if name in __all__:
+        on_trio = _importlib.import_module("penstock.plugins._on_trio")
+        globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})
+        return globals()[name]
+    raise AttributeError(f"module 'penstock.plugins' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

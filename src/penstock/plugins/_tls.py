@@ -14,12 +14,13 @@ from collections.abc import Iterable
 
 # A dataclass: programs change single fields with dataclasses.replace.
 from dataclasses import dataclass, field
-from typing import Final
-
-import trio
+from typing import TYPE_CHECKING, Final
 
 from penstock.api import UsageError
 from penstock.plugins._peer_identity import Certificate
+
+if TYPE_CHECKING:
+    import trio
 
 Path = str | os.PathLike[str]
 DistinguishedName = Iterable[Iterable[Iterable[str]]]
