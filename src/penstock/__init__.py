@@ -51,11 +51,14 @@ from penstock.api import (
     Rejected,
     RuleViolation,
     SlowSubscriber,
+    StreamState,
+    StreamStatistics,
     StreamTimeout,
     Subscriber,
     Subscription,
     UsageError,
 )
+from penstock.plugins import Reconnect
 
 if _typing.TYPE_CHECKING:
     from penstock._everyday import (
@@ -65,7 +68,6 @@ if _typing.TYPE_CHECKING:
         MailboxPolicy,
         MailboxSubscriber,
         Peer,
-        Reconnect,
         Retention,
         RingLog,
         Server,
@@ -75,8 +77,6 @@ if _typing.TYPE_CHECKING:
         StaleElementsWarning,
         Stream,
         Streamable,
-        StreamState,
-        StreamStatistics,
         Topic,
         TopicStatistics,
         as_draft,

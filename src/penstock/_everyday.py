@@ -11,8 +11,6 @@ from penstock.core import (
     Source,
     Stream,
     Streamable,
-    StreamState,
-    StreamStatistics,
     Topic,
     TopicStatistics,
     as_source,
@@ -37,7 +35,6 @@ from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.operators import pipe, processor
 from penstock.runtime import (
     Peer,
-    Reconnect,
     Server,
     Service,
     StaleElementsWarning,
@@ -58,7 +55,6 @@ __all__ = [
     "MailboxPolicy",
     "MailboxSubscriber",
     "Peer",
-    "Reconnect",
     "Retention",
     "RingLog",
     "Server",
@@ -67,8 +63,6 @@ __all__ = [
     "Source",
     "StaleElementsWarning",
     "Stream",
-    "StreamState",
-    "StreamStatistics",
     "Streamable",
     "Topic",
     "TopicStatistics",

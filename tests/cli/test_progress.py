@@ -10,10 +10,11 @@ import pytest
 import trio
 import trio.testing
 
+from penstock.api import StreamStatistics
 from penstock.cli import _progress
 from penstock.cli._progress import Progress, columns, line_file, shown
 from penstock.cli._screen import Screen
-from penstock.core import Stream, StreamStatistics
+from penstock.core import Stream
 
 
 class Recorder(Screen):

@@ -10,6 +10,7 @@ import typing as _typing
 
 from penstock.plugins._annotations import resolve_annotation
 from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
+from penstock.plugins._element_errors import dump_error, dumped_bytes, load_error, loaded_none
 from penstock.plugins._events import (
     ConnectionClosed,
     ConnectionOpened,
@@ -42,11 +43,13 @@ from penstock.plugins._hookspecs import (
     penstock_transports,
 )
 from penstock.plugins._options import TransportOptions
+from penstock.plugins._payloads import encode_payload, load_answer, serializer_for
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.plugins._plain_readers import DoesNotFit, TypeCodeFailed
 from penstock.plugins._plain_texts import TEXT_FORMS, TextForm
 from penstock.plugins._plain_types import PlainType, bare_type, plain_type
 from penstock.plugins._plain_writer import to_plain
+from penstock.plugins._reconnect_policy import Reconnect, may_reconnect
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer, WrongElementType
@@ -101,6 +104,7 @@ __all__ = [
     "PluginReport",
     "PluginStatus",
     "Problem",
+    "Reconnect",
     "ReconnectEvent",
     "ReconnectStage",
     "Registry",
@@ -127,9 +131,16 @@ __all__ = [
     "certificate_of",
     "check_permitted",
     "check_serializer_argument",
+    "dump_error",
+    "dumped_bytes",
+    "encode_payload",
     "hookimpl",
     "listen_tcp",
     "listen_unix",
+    "load_answer",
+    "load_error",
+    "loaded_none",
+    "may_reconnect",
     "open_tcp",
     "open_unix",
     "parse_url",
@@ -149,6 +160,7 @@ __all__ = [
     "plain_type",
     "resolve_annotation",
     "resolve_serializer",
+    "serializer_for",
     "to_plain",
 ]
 

@@ -34,19 +34,21 @@ from penstock.api import (
 from penstock.core import CLEANUP_SECONDS, DEFAULT_DEMAND, Report, Scope, Source, Stream, Streamable, log_violation, open_into
 from penstock.core import subscribe as subscribe_here
 from penstock.plugins import (
+    Reconnect,
     Registry,
     Serializer,
     TransportOptions,
     Url,
     build_registry,
     check_permitted,
+    may_reconnect,
     parse_url,
     resolve_serializer,
 )
 from penstock.runtime.client._connect import check_setup, with_credentials
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.client._reconnect import Attempts, Reconnect, may_reconnect
+from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
 from penstock.runtime.connection import (
     ConnectionSettings,

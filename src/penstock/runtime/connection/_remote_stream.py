@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from penstock.api import UsageError
-from penstock.core import Stream, StreamStatistics
+from penstock.api import StreamStatistics, UsageError
+from penstock.core import Stream
 
 T = TypeVar("T")
 
