@@ -53,8 +53,10 @@ from penstock.plugins._reconnect_policy import Reconnect, may_reconnect
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer, WrongElementType
+from penstock.plugins._socket_options import set_tcp_options, tcp_identity, unix_identity
 from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
 from penstock.plugins._tls import Tls, certificate_of
+from penstock.plugins._tls_failure import tls_failure
 from penstock.plugins._url import Url, check_permitted, parse_url
 from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
 
@@ -161,7 +163,11 @@ __all__ = [
     "resolve_annotation",
     "resolve_serializer",
     "serializer_for",
+    "set_tcp_options",
+    "tcp_identity",
+    "tls_failure",
     "to_plain",
+    "unix_identity",
 ]
 
 
