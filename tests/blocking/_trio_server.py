@@ -102,6 +102,13 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
             got = [element async for element in stream]
         return b",".join(got)
 
+    @made.request("hold")
+    async def hold(name: str = "", demand: int = 4) -> bytes:
+        """Ask a publisher of the client for some elements, and read none of them."""
+        (client,) = served.server.peers
+        async with client.subscribe(name, demand=demand):
+            await trio.sleep_forever()
+
     return made
 
 

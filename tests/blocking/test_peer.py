@@ -407,7 +407,7 @@ def test_tls_to_a_server_without_it_is_explained() -> None:
 
 def test_credentials_are_shown(tmp_path: Path) -> None:
     """A server that examines none does not get them, and the requests say so."""
-    with serving() as served, pytest.raises(Rejected, match="does not examine"):  # noqa: SIM117  # the block raises as well
+    with serving() as served, pytest.raises(Rejected, match="does not examine"):  # the block raises as well
         with blocking.connect(served.url, credentials=Credentials.bearer("token")) as peer:
             peer.request("echo", timeout=SECONDS)
 
@@ -490,7 +490,7 @@ def test_bytes_of_a_hostile_server_end_the_connection(answer: bytes, error: type
 
 def test_a_silent_server_is_given_up_after_the_handshake_timeout() -> None:
     """It accepts, and says nothing."""
-    with raw_server(lambda sock: [*iter(lambda: sock.recv(4096), b"")] and None) as url:  # noqa: SIM117
+    with raw_server(lambda sock: [*iter(lambda: sock.recv(4096), b"")] and None) as url:
         with blocking.connect(url, limits=Limits(handshake_timeout=0.1)) as peer:
             with pytest.raises(ConnectionLost):
                 peer.wait_accepted(timeout=SECONDS)

@@ -10,8 +10,18 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.plugins import ByteConnection, Connection, PeerIdentity, TransportOptions, _tcp_sockets, listen_tcp, open_tcp, parse_url
-from penstock.plugins import set_tcp_options, tcp_identity
+from penstock.plugins import (
+    ByteConnection,
+    Connection,
+    PeerIdentity,
+    TransportOptions,
+    _tcp_sockets,
+    listen_tcp,
+    open_tcp,
+    parse_url,
+    set_tcp_options,
+    tcp_identity,
+)
 from penstock.plugins._tcp_sockets import _bind, _peer_of
 
 OPTIONS = TransportOptions()
@@ -138,7 +148,7 @@ async def test_listen_tcp_accepts_clients_of_open_tcp() -> None:
     assert _settings(stream.socket)[:2] == [1, 1]
     connection = await listener.accept()
     assert connection.peer is seen[0]
-    assert seen == [_identity(stream.socket.getsockname())]
+    assert seen == [tcp_identity(stream.socket.getsockname())]
     assert str(listener.addresses[0]) == f"tcp://{server.address}"
     await connection.send(b"hello")
     assert await stream.receive_some() == b"hello"

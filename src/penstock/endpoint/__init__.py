@@ -10,7 +10,7 @@ from penstock.endpoint._attempts import Attempts
 from penstock.endpoint._endpoint import Endpoint, PublishTo, publish_iterator
 from penstock.endpoint._opening import RequestOpening, StreamOpening, request_opening, stream_opening
 from penstock.endpoint._own_registry import own_registry
-from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator
+from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.endpoint._reports import Report, log_failure, report
 from penstock.endpoint._settings import EndpointSettings, endpoint_settings
 from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamEnd
@@ -31,6 +31,7 @@ __all__ = [
     "StreamBuffer",
     "StreamEnd",
     "StreamOpening",
+    "bytes_of",
     "endpoint_settings",
     "log_failure",
     "own_registry",
