@@ -3,18 +3,24 @@
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from penstock.aio._connection import Connection
 from penstock.aio._waiter import new_waiter
 from penstock.api import StreamStatistics, UsageError
-from penstock.endpoint import StreamEnd, StreamOpening
-
-if TYPE_CHECKING:
-    from penstock.aio._connection import Connection
-    from penstock.aio._peer import Peer
+from penstock.endpoint import EndpointSettings, StreamEnd, StreamOpening
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class StreamHost(Protocol):
+    """The peer as its streams see it: a protocol, because the peer makes the streams."""
+
+    settings: EndpointSettings
+
+    async def connection_with_room(self) -> Connection:
+        """Return the connection, as soon as it is there and has room."""
 
 
 class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic[T]):
@@ -24,7 +30,7 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
     that is cancelled while it waits has taken nothing: no element is lost if the stream is read on.
     """
 
-    def __init__(self, peer: "Peer", opening: StreamOpening) -> None:
+    def __init__(self, peer: StreamHost, opening: StreamOpening) -> None:
         self._peer = peer
         self._opening: StreamOpening | None = opening
         self._connection: Connection | None = None

@@ -206,7 +206,7 @@ class Peer:
             connection.attend(opening.open, connection.endpoint, buffer)
             connection.attend(connection.flush)
 
-    def take(self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None) -> T | None:
+    def take(self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None) -> T:
         """Return what `take` returns, as soon as that is not None. Raises what `take` raises."""
         with self._guard:
             connection = self._connection

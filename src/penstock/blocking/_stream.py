@@ -3,16 +3,29 @@
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from penstock.api import StreamStatistics, UsageError
-from penstock.endpoint import StreamEnd, StreamOpening
-
-if TYPE_CHECKING:
-    from penstock.blocking._peer import Peer
+from penstock.endpoint import EndpointSettings, StreamBuffer, StreamEnd, StreamOpening
 
 T = TypeVar("T")
 R = TypeVar("R")
+P = ParamSpec("P")
+
+
+class StreamHost(Protocol):
+    """The peer as its streams see it: a protocol, because the peer makes the streams."""
+
+    settings: EndpointSettings
+
+    def open_stream(self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None) -> None:
+        """Open a stream."""
+
+    def take(self, take: Callable[[], R | None], is_readable: Callable[[], bool], timeout: float | None) -> R:
+        """Return what `take` returns, as soon as that is not None."""
+
+    def attend(self, act: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        """Call `act`, which changes the connection."""
 
 
 class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
@@ -21,7 +34,7 @@ class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
     A failure of the publisher is raised from the iteration, and completion ends the loop. Leaving the block cancels.
     """
 
-    def __init__(self, peer: "Peer", opening: StreamOpening, timeout: float | None) -> None:
+    def __init__(self, peer: StreamHost, opening: StreamOpening, timeout: float | None) -> None:
         self._peer = peer
         self._opening = opening
         self._timeout = timeout
