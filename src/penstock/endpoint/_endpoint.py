@@ -67,6 +67,7 @@ class Endpoint:
         # Ordered: each publisher gets one turn before any gets the next.
         self._runnable: dict[PublishedIterator, None] = {}
         self._lingered = 0
+        self._is_released = False
         self._stall = _StallWatch(settings.limits.write_stall, settings.limits.min_drain)
         self._due: float | None = now
         dialect, dialect_settings = settings.dialect, settings.dialect_settings(agreed)
@@ -180,7 +181,10 @@ class Endpoint:
         self.session.close("")
 
     def release(self) -> None:
-        """End at once if the connection is not over, and break the circles of references: the transport is closed."""
+        """End at once if the connection is not over, and break the circles of references: the transport is closed. Call it once or more."""
+        if self._is_released:
+            return
+        self._is_released = True
         self.wake = self.on_change = _ignore
         if not self.session.state.is_over:
             self.session.end_of_input()
