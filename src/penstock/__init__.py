@@ -17,7 +17,7 @@ The names that most programs need are here; `ops` is short for `penstock.operato
 """
 
 # First: an interrupt during the other imports must find the hook in place.
-from penstock import _quiet_interrupt  # noqa: F401
+from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
 
 # isort: split
 import importlib as _importlib

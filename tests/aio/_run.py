@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from penstock import aio
+from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import Served
 
 T = TypeVar("T")
 
-SECONDS = 20.0
-"""A bound that no test reaches; with it a fault fails and does not hang."""
+SECONDS = HANGS_AFTER
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -11,6 +11,7 @@ import trio
 
 import penstock
 from penstock.plugins import TransportOptions
+from tests._real_time import HANGS_AFTER
 
 
 @dataclass
@@ -141,7 +142,7 @@ def serving(
 
     thread = threading.Thread(target=run)
     thread.start()
-    ready.wait(20)
+    ready.wait(HANGS_AFTER)
     try:
         if failures:
             raise failures[0]
@@ -149,7 +150,7 @@ def serving(
     finally:
         if thread.is_alive():
             served.stop()
-        thread.join(20)
+        thread.join(HANGS_AFTER)
         assert not thread.is_alive()
 
 
@@ -169,7 +170,7 @@ def raw_server(script: Callable[[socket.socket], None]) -> Iterator[str]:
                     sock.close()
                     return
                 with sock:
-                    sock.settimeout(20)
+                    sock.settimeout(HANGS_AFTER)
                     with suppress(OSError):
                         script(sock)
 
@@ -180,7 +181,7 @@ def raw_server(script: Callable[[socket.socket], None]) -> Iterator[str]:
         finally:
             closing.set()
             with socket.create_connection(listening.getsockname()):  # ends accept()
-                thread.join(20)
+                thread.join(HANGS_AFTER)
             assert not thread.is_alive()
 
 

@@ -18,10 +18,11 @@ from penstock.api import (
     UsageError,
 )
 from penstock.plugins import Reconnect
+from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import Served, raw_server, read_hello, serving
 
-SECONDS = 20.0
-"""A bound that no test reaches; with it a fault fails and does not hang."""
+SECONDS = HANGS_AFTER
+"""No test reaches it; with it a fault fails and does not hang."""
 
 SERVER_HELLO = bytes.fromhex("020000")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def penstock_transports() -> "list[Transport]":
     """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``; except on Windows, also ``unix`` and ``pipe``."""
     # Here, because they need trio, and the other hooks do not.
-    from penstock.builtin import _on_trio as on_trio  # noqa: PLC0415
+    from penstock.builtin import _on_trio as on_trio  # noqa: PLC0415  # needs trio
 
     portable: list[Transport] = [
         on_trio.TcpTransport(),

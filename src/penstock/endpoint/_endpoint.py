@@ -11,14 +11,12 @@ Rules of this file:
 """
 
 import random
-from collections.abc import Awaitable, Callable
-from inspect import iscoroutine
+from collections.abc import Callable
 from typing import Any, Final
 
-import attrs
-
-from penstock.api import NO_SUCH, ByteWindow, ConnectionLost, Role, Subscriber, UsageError
-from penstock.endpoint._published import PublishedIterator, failed_publisher
+from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
+from penstock.endpoint._delegate import ClientDelegate, ignore
+from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
 from penstock.plugins import PeerIdentity
@@ -40,7 +38,7 @@ def publish_iterator(endpoint: "Endpoint", stream: SendingStream) -> None:
     stream.on_subscribe(publisher)
 
 
-class Endpoint:
+class Endpoint(ClientDelegate):
     """One connection of a client. It is the delegate of its session."""
 
     def __init__(
@@ -53,16 +51,7 @@ class Endpoint:
         publish: PublishTo = publish_iterator,
     ) -> None:
         """`agreed` is the name of the protocol that TLS has negotiated."""
-        self.settings = settings
-        self.identity: PeerIdentity = identity
-        self.opened_at: float | None = None
-        """When both sides had said hello, if they have."""
-        self.reason: Exception | None = None
-        """Why the connection is over, once it is."""
-        self.wake: Callable[[], None] = _ignore
-        """Called when something is queued while nothing was."""
-        self.on_change: Callable[[], None] = _ignore
-        """Called when the connection has opened, and when it is over."""
+        super().__init__(settings, identity)
         self._publish = publish
         # Ordered: each publisher gets one turn before any gets the next.
         self._runnable: dict[PublishedIterator, None] = {}
@@ -74,7 +63,8 @@ class Endpoint:
         self.session: Session = Session(
             self, lambda session: dialect(session, dialect_settings), role=Role.CLIENT, limits=settings.limits, random=random.random
         )
-        self.session.outbox.wake = self._on_queued
+        # Looked up at each call: the owner sets it later.
+        self.session.outbox.wake = self._wake_owner
         self.session.streams.use.publishes = lambda: bool(settings.publishers)
         self.session.start(now)
 
@@ -174,6 +164,9 @@ class Endpoint:
         self._runnable[publisher] = None
         self.wake()
 
+    def attach(self, stream: SendingStream, /) -> None:
+        self._publish(self, stream)
+
     # --- for the owner: the end
 
     def close(self) -> None:
@@ -185,7 +178,7 @@ class Endpoint:
         if self._is_released:
             return
         self._is_released = True
-        self.wake = self.on_change = _ignore
+        self.wake = self.on_change = ignore
         if not self.session.state.is_over:
             self.session.end_of_input()
         runnable, self._runnable = self._runnable, {}
@@ -193,63 +186,9 @@ class Endpoint:
             self._close(publisher)
         release_session(self.session)
 
-    # --- for the session
-
-    def identify(self) -> PeerIdentity:
-        """Return the identity of the peer."""
-        return self.identity
-
-    def recognise(self, principal: Any) -> None:
-        """Add the principal to the identity of the peer."""
-        self.identity = attrs.evolve(self.identity, principal=principal)
-
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
-        """Fail: no task is here that could await."""
-        if iscoroutine(awaitable):
-            awaitable.close()
-        then(None, UsageError("an extension needs a task, and this client has none; use penstock.connect()"))
-
-    def on_open(self) -> None:
-        """Both sides have said hello."""
-        self.opened_at = self.session.channel.now
-        self.on_change()
-
-    def serve(self, stream: SendingStream) -> None:
-        """Accept a stream to a publisher of the program; its iterator is made with the first demand."""
-        if isinstance(stream.target, str) and stream.target in self.settings.publishers:
-            stream.accept(idle_until_demand=True)
-        else:
-            stream.refuse(NO_SUCH)
-
-    def attach(self, stream: SendingStream) -> None:
-        """Attach the publisher of an accepted stream."""
-        self._publish(self, stream)
-
-    def on_introduction(self, data: bytes) -> None:
-        """Do nothing: only a server gets one."""
-
-    def on_fire_and_forget(self, target: Any) -> None:
-        """Drop a message that has no answer: this client handles none."""
-
-    def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
-        """Report the failure of a publisher of the program."""
-        report(self.settings.on_violation, failed_publisher(error))
-
-    def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
-        """Do nothing: the peer was told."""
-
-    def on_warning(self, warning: Exception) -> None:
-        """Report what deserves attention and ends nothing."""
-        report(self.settings.on_violation, warning)
-
-    def on_end(self, error: Exception) -> None:
-        """Note why the session has ended."""
-        self.reason = error
-        self.on_change()
-
     # --- inside
 
-    def _on_queued(self) -> None:
+    def _wake_owner(self) -> None:
         self.wake()
 
     def _run(self, publisher: PublishedIterator, clock: Callable[[], float]) -> None:
@@ -283,7 +222,3 @@ class _StallWatch:
         if self._since is None or sent - self._sent >= self._least:
             self._since, self._sent = now, sent
         return self._since + self._seconds
-
-
-def _ignore() -> None:
-    """Do nothing."""

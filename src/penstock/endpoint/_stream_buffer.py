@@ -287,31 +287,15 @@ class StreamBuffer(Subscriber[Any]):
         self._taken_at = monotonic()
         if self._loader is None:
             return part
-        loaded = self._load(self._loader, part, position)
-        if loaded:
-            return loaded
-        raise self._ending()
-
-    def _load(self, loader: Serializer, part: list[bytes], position: int) -> list[Any]:
-        """Return the elements up to the first that cannot be decoded; that one ends the stream."""
-        loaded: list[Any] = []
-        loads, failure = loader.loads, None
-        for data in part:
-            try:
-                element = loads(data)
-            except Exception as error:  # boundary: the serializer may be a plugin
-                failure = load_error(error, loader, position + len(loaded), len(data))
-                break
-            if element is None:
-                failure = loaded_none(loader, position + len(loaded), len(data))
-                break
-            loaded.append(element)
+        loaded, failure = load_part(self._loader, part, position)
         if failure is not None:
             self._dropped += len(part) - len(loaded)
             # The peer is told to stop: nothing that follows could be read either.
             self.cancel()
             self.state, self._error = StreamState.FAILED, failure
-        return loaded
+        if loaded:
+            return loaded
+        raise self._ending()
 
     def _ending(self) -> BaseException:
         """Return the exception that tells the reader why there is no element."""
@@ -333,6 +317,21 @@ class StreamBuffer(Subscriber[Any]):
 
     def _number_in(self, part: list[Any]) -> int:
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
+
+
+def load_part(loader: Serializer, part: list[bytes], position: int) -> tuple[list[Any], Exception | None]:
+    """Return the elements up to the first that cannot be decoded, and the error for that one. `position` is that of the first."""
+    loaded: list[Any] = []
+    loads = loader.loads
+    for data in part:
+        try:
+            element = loads(data)
+        except Exception as error:  # boundary: the serializer may be a plugin
+            return loaded, load_error(error, loader, position + len(loaded), len(data))
+        if element is None:
+            return loaded, loaded_none(loader, position + len(loaded), len(data))
+        loaded.append(element)
+    return loaded, None
 
 
 class StreamEnd(Exception):  # as StopIteration: no error

@@ -58,7 +58,7 @@ def examine(name: str, load: Callable[[], object], *, is_own: bool, distribution
     `is_own`: the plugin is penstock's own, and may use ids below FIRST_FOREIGN_ID. `distribution` declares it.
     """
     # Here, because it needs trio, and a registry that was made by hand needs neither.
-    from penstock.plugins._transport import Transport  # noqa: PLC0415
+    from penstock.plugins._transport import Transport  # noqa: PLC0415  # needs trio
 
     try:
         plugin = load()
