@@ -32,6 +32,10 @@ class ClientDelegate:
         self.on_change: Callable[[], None] = ignore
         """Called when the connection has opened, and when it is over."""
 
+    def forget_owner(self) -> None:
+        """Call the owner no more: the transport is closed."""
+        self.wake = self.on_change = ignore
+
     @abstractmethod
     def attach(self, stream: SendingStream, /) -> None:
         """Attach the publisher of an accepted stream."""

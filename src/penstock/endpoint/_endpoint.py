@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
-from penstock.endpoint._delegate import ClientDelegate, ignore
+from penstock.endpoint._delegate import ClientDelegate
 from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
@@ -178,7 +178,7 @@ class Endpoint(ClientDelegate):
         if self._is_released:
             return
         self._is_released = True
-        self.wake = self.on_change = ignore
+        self.forget_owner()
         if not self.session.state.is_over:
             self.session.end_of_input()
         runnable, self._runnable = self._runnable, {}
