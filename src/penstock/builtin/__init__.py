@@ -6,6 +6,7 @@ its name in a URL (``tcp://…``) and a serializer by an argument (``serializer=
 """
 
 import importlib as _importlib
+import os as _os
 import typing as _typing
 
 from penstock.builtin._auth import Auth
@@ -14,12 +15,10 @@ from penstock.builtin._hooks import penstock_extensions, penstock_serializers, p
 from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._text import TextSerializer
-from penstock.builtin._tls import TlsTransport
-from penstock.builtin._unix import UnixTransport
-from penstock.recording import is_recording_wanted as _is_recording_wanted
 
-# Only if the environment asks for a record: a plugin that observes signals makes each element dearer.
-if _is_recording_wanted():
+# Only if the environment asks for a record: a plugin that observes signals makes each element dearer. The variable is that of
+# `penstock.recording.RECORD`, which is not imported without need: it imports trio.
+if _os.environ.get("PENSTOCK_RECORD"):
     from penstock.builtin import _recording
 
     penstock_connection_opened = _recording.penstock_connection_opened

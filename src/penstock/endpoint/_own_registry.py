@@ -16,6 +16,7 @@ def own_registry() -> Registry:
     serializers = (BytesSerializer(), JsonSerializer(), TextSerializer())
     return Registry(
         transports=MappingProxyType({}),
+        sources=MappingProxyType({}),
         serializers=MappingProxyType({serializer.name: serializer for serializer in serializers}),
         dialects=MappingProxyType({factory.name: factory for factory in penstock_dialects()}),
         encodings=MappingProxyType({}),

@@ -9,7 +9,6 @@ import importlib as _importlib
 import typing as _typing
 
 from penstock.plugins._annotations import resolve_annotation
-from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
 from penstock.plugins._element_errors import dump_error, dumped_bytes, load_error, loaded_none
 from penstock.plugins._events import (
     ConnectionClosed,
@@ -62,9 +61,11 @@ from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
 
 if _typing.TYPE_CHECKING:
     from penstock.plugins._on_trio import (
+        AttendingTransport,
         ByteConnection,
         Bytes,
         Connection,
+        ConnectionHost,
         Listener,
         MessageConnection,
         SocketConnection,

@@ -1,5 +1,6 @@
 """The names of this package that need trio: transports and their connections. The front door imports this file at their first use."""
 
+from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
 from penstock.plugins._socket_connection import SocketConnection
 from penstock.plugins._socket_listener import SocketListener
 from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
@@ -8,9 +9,11 @@ from penstock.plugins._transport import ByteConnection, Bytes, Connection, Liste
 from penstock.plugins._unix_sockets import listen_unix, open_unix
 
 __all__ = [
+    "AttendingTransport",
     "ByteConnection",
     "Bytes",
     "Connection",
+    "ConnectionHost",
     "Listener",
     "MessageConnection",
     "SocketConnection",
