@@ -1,6 +1,6 @@
 """The everyday names that need trio: the root package imports this file when a program uses the first of them.
 
-So ``import penstock.blocking`` imports no trio, and ``import penstock`` alone takes a few milliseconds.
+So ``import penstock.blocking`` imports no trio.
 """
 
 from penstock import operators as ops

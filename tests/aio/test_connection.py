@@ -70,7 +70,7 @@ def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
     passes = 0
     while "left" not in reached and passes < 4000:
         reached |= {*run(cancel_after(passes))}
-        passes += 1 if passes < 40 else passes // 3
+        passes += 1 if passes < 40 else passes // 2
     assert {"connected", "asked", "read", "served", "left"} <= reached
     assert len([*Path("/proc/self/fd").iterdir()]) <= opened
 
