@@ -6,8 +6,8 @@ import trio.testing
 
 import penstock
 from penstock.api import UNBOUNDED, ConnectionLost, Credentials, PluginError, PublisherFailed, UsageError
-from penstock.plugins import ElementSink, SourceOptions, UrlSource, build_registry, hookimpl
-from penstock.runtime import Reconnect, connect, remote, subscribe
+from penstock.plugins import ElementSink, Reconnect, SourceOptions, UrlSource, build_registry, hookimpl
+from penstock.runtime import connect, remote, subscribe
 
 
 class CountSource(UrlSource):
