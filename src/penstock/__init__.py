@@ -9,15 +9,20 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.plugins`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
   trio.
+* `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on asyncio. Both rest on `penstock.endpoint`.
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: helpers for tests of your publishers and subscribers.
 
-The names that most programs need are here; `ops` is short for `penstock.operators`.
+The names that most programs need are here; `ops` is short for `penstock.operators`. Those that need trio are imported at their first use.
 """
 
 # First: an interrupt during the other imports must find the hook in place.
-from penstock import _quiet_interrupt  # noqa: F401  # isort: split
-from penstock import operators as ops
+from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
+
+# isort: split
+import importlib as _importlib
+import typing as _typing
+
 from penstock.api import (
     UNBOUNDED,
     AlreadySubscribed,
@@ -46,57 +51,65 @@ from penstock.api import (
     Rejected,
     RuleViolation,
     SlowSubscriber,
+    StreamState,
+    StreamStatistics,
     StreamTimeout,
     Subscriber,
     Subscription,
     UsageError,
 )
-from penstock.core import (
-    CallbackSubscriber,
-    MailboxSubscriber,
-    SlowPolicy,
-    Source,
-    Stream,
-    Streamable,
-    StreamState,
-    StreamStatistics,
-    Topic,
-    TopicStatistics,
-    as_source,
-    collect,
-    empty,
-    failed,
-    first,
-    for_each,
-    from_async_iterable,
-    from_batches,
-    from_channel,
-    from_iterable,
-    from_publisher,
-    generate,
-    interval,
-    single,
-    timer,
-    to_channel,
-)
-from penstock.draft import MailboxPolicy, as_draft, as_modern
-from penstock.logs import DiskLog, Log, Retention, RingLog, Spool
-from penstock.operators import pipe, processor
-from penstock.runtime import (
-    Peer,
-    Reconnect,
-    Server,
-    Service,
-    StaleElementsWarning,
-    connect,
-    raise_open_files,
-    remote,
-    request,
-    run,
-    serve,
-    subscribe,
-    tune_collector,
-)
+from penstock.plugins import Reconnect
+
+if _typing.TYPE_CHECKING:
+    from penstock._everyday import (
+        CallbackSubscriber,
+        DiskLog,
+        Log,
+        MailboxPolicy,
+        MailboxSubscriber,
+        Peer,
+        Retention,
+        RingLog,
+        Server,
+        Service,
+        SlowPolicy,
+        Source,
+        Spool,
+        StaleElementsWarning,
+        Stream,
+        Streamable,
+        Topic,
+        TopicStatistics,
+        as_draft,
+        as_modern,
+        as_source,
+        collect,
+        connect,
+        empty,
+        failed,
+        first,
+        for_each,
+        from_async_iterable,
+        from_batches,
+        from_channel,
+        from_iterable,
+        from_publisher,
+        generate,
+        interval,
+        ops,
+        pipe,
+        processor,
+        raise_open_files,
+        remote,
+        request,
+        run,
+        serve,
+        single,
+        subscribe,
+        timer,
+        to_channel,
+        tune_collector,
+    )
 
 __version__ = "0.1.0"
 
@@ -183,3 +196,22 @@ __all__ = [
     "to_channel",
     "tune_collector",
 ]
+
+_LAYERS: _typing.Final = frozenset({"core", "draft", "logs", "operators", "plugins", "runtime", "session", "wire"})
+"""The layers that ``import penstock`` makes attributes of the package, at their first use."""
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import the everyday names at the first use of one of them (PEP 562)."""
+    # Nothing else: `from penstock import blocking` asks for that name here first, and must not import trio.
+    if name in __all__:
+        everyday = _importlib.import_module("penstock._everyday")
+        globals().update({each: getattr(everyday, each) for each in everyday.__all__})
+        return globals()[name]
+    if name in _LAYERS:
+        return _importlib.import_module(f"penstock.{name}")
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,19 +1,20 @@
 """The progress of a stream: a line that fits into the terminal and is drawn ten times a second at most, and a summary."""
 
+import dataclasses
 import math
 import os
 import sys
 from itertools import pairwise
 
-import attrs
 import pytest
 import trio
 import trio.testing
 
+from penstock.api import StreamStatistics
 from penstock.cli import _progress
 from penstock.cli._progress import Progress, columns, line_file, shown
 from penstock.cli._screen import Screen
-from penstock.core import Stream, StreamStatistics
+from penstock.core import Stream
 
 
 class Recorder(Screen):
@@ -94,7 +95,7 @@ async def test_after_an_error_the_error_is_the_only_line(autojump_clock, without
 
 class FiftyTaken(Stream[object]):
     def statistics(self) -> StreamStatistics:
-        return attrs.evolve(super().statistics(), taken=50)
+        return dataclasses.replace(super().statistics(), taken=50)
 
 
 async def test_the_rate_is_the_mean_of_two_seconds(mock_clock: trio.testing.MockClock) -> None:

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 from trio.testing import assert_checkpoints
 
-from penstock.api import CleanupTimeout, PublisherStopped, Subscriber, UsageError
-from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, StreamState, generate, subscribe
+from penstock.api import CleanupTimeout, PublisherStopped, StreamState, Subscriber, UsageError
+from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, generate, subscribe
 from penstock.core import _open as module
 from penstock.testing import LeakCensus, ManualPublisher, cancel_at_step, run_virtual
 from tests.core._foreign import boom

@@ -374,7 +374,7 @@ async def test_a_source_that_knows_its_end_completes_with_its_last_element(lengt
             if length:
                 stream.request(length)
                 await quiet()
-            assert stream.statistics().state is core.StreamState.COMPLETED
+            assert stream.statistics().state is penstock.StreamState.COMPLETED
             assert stream.statistics().received == length
 
 

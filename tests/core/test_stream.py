@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import assert_checkpoints
 
-from penstock.api import UNBOUNDED, IllegalDemand, RuleViolation, Subscriber, UsageError
-from penstock.core import DEFAULT_DEMAND, Stream, StreamState
+from penstock.api import UNBOUNDED, IllegalDemand, RuleViolation, StreamState, Subscriber, UsageError
+from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.core import _stream as module
 from penstock.testing import ManualPublisher, run_virtual
 from tests.core._foreign import CallRecorder, boom

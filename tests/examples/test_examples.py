@@ -14,7 +14,16 @@ ROOT = Path(__file__).parents[2]
 # The demo measures in real time, so its output differs between runs. `nox -s demo` runs it, and the demo checks its own findings.
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "demo.py")
 # These wait for other programs, threads and sockets. The autojump clock would jump ahead of those.
-ON_A_REAL_CLOCK = {"authenticate.py", "exec_pipe.py", "killed_orders.py", "mutual_tls.py", "typed_elements.py", "unix_socket.py"}
+ON_A_REAL_CLOCK = {
+    "asyncio_client.py",
+    "authenticate.py",
+    "blocking_client.py",
+    "exec_pipe.py",
+    "killed_orders.py",
+    "mutual_tls.py",
+    "typed_elements.py",
+    "unix_socket.py",
+}
 REWRITE_STORED_OUTPUTS = "PENSTOCK_WRITE_OUT" in os.environ
 
 

@@ -31,8 +31,8 @@ NOT_RUN = {
     "nox": "runs the checks of this repository, of which this is one",
     "PENSTOCK_WRITE_OUT=1": "the same",
     "sudo": "changes the system",
-    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what tests/browser runs; "
-    "on one, a record and its audit: tests/cli/test_record.py and plugins/penstock-spark/tests",
+    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what "
+    "tests/browser runs; on one, a record and its audit: tests/cli/test_record.py and plugins/penstock-spark/tests",
     "pytest": "tck/README.md: all checks of the kit; tck/tests runs them",
 }
 # Pages that say: run this in a clone of the repository.

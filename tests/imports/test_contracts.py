@@ -34,9 +34,13 @@ class Fault(NamedTuple):
         return f"{self.folder}: {self.line}"
 
 
+AIO = "aio starts no thread"
 API = "api imports the standard library only"
+BLOCKING = "blocking runs no event loop"
 CIRCLES = "No circles of imports"
+ENDPOINT = "endpoint does no I/O"
 IN_PROCESS = "core, operators and logs import nothing of the network"
+NO_TRIO = "The clients without trio import nothing that runs on it"
 KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
 OUTSIDER = "protocols import no more than a plugin may"
@@ -53,6 +57,20 @@ TESTING = "testing imports no pytest"
 WIRE_CHECK = "The wire checks import no code that they check"
 
 FAULTS = [
+    Fault("penstock/aio", "import trio", NO_TRIO),
+    Fault("penstock/aio", "from penstock.runtime import connect", NO_TRIO),
+    Fault("penstock/aio", "from penstock.blocking import connect", LAYERS),
+    Fault("penstock/aio", "import threading", AIO),
+    Fault("penstock/aio", "import concurrent.futures", AIO),
+    Fault("penstock/blocking", "import trio", NO_TRIO),
+    Fault("penstock/blocking", "from penstock.core import Stream", NO_TRIO),
+    Fault("penstock/blocking", "import asyncio", BLOCKING),
+    Fault("penstock/endpoint", "import trio", NO_TRIO),
+    Fault("penstock/endpoint", "from penstock.logs import RingLog", NO_TRIO),
+    Fault("penstock/endpoint", "from penstock.aio import connect", LAYERS),
+    Fault("penstock/endpoint", "import socket", ENDPOINT),
+    Fault("penstock/endpoint", "import asyncio", ENDPOINT),
+    Fault("penstock/runtime", "from penstock.endpoint import Endpoint", LAYERS),
     Fault("penstock/api", "import trio", API),
     Fault("penstock/api", "import attrs", API),
     Fault("penstock/api", "import time", PURE),

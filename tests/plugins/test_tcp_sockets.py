@@ -10,8 +10,19 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.plugins import ByteConnection, Connection, PeerIdentity, TransportOptions, _tcp_sockets, listen_tcp, open_tcp, parse_url
-from penstock.plugins._tcp_sockets import _bind, _identity, _peer_of, _set_options
+from penstock.plugins import (
+    ByteConnection,
+    Connection,
+    PeerIdentity,
+    TransportOptions,
+    _tcp_sockets,
+    listen_tcp,
+    open_tcp,
+    parse_url,
+    set_tcp_options,
+    tcp_identity,
+)
+from penstock.plugins._tcp_sockets import _bind, _peer_of
 
 OPTIONS = TransportOptions()
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -137,7 +148,7 @@ async def test_listen_tcp_accepts_clients_of_open_tcp() -> None:
     assert _settings(stream.socket)[:2] == [1, 1]
     connection = await listener.accept()
     assert connection.peer is seen[0]
-    assert seen == [_identity(stream.socket.getsockname())]
+    assert seen == [tcp_identity(stream.socket.getsockname())]
     assert str(listener.addresses[0]) == f"tcp://{server.address}"
     await connection.send(b"hello")
     assert await stream.receive_some() == b"hello"
@@ -172,7 +183,7 @@ def _settings(sock: trio.socket.SocketType) -> list[int]:
 async def test_the_options_that_detect_a_dead_peer_are_set() -> None:
     """30 s for unacknowledged bytes; probes after 20 s of silence, every 5 s, 4 of them; TCP_NODELAY for small messages."""
     with trio.socket.socket() as sock:
-        _set_options(sock, OPTIONS)
+        set_tcp_options(sock, OPTIONS)
         assert _settings(sock) == [1, 1, 30_000, 20, 5, 4]
 
 
@@ -180,7 +191,7 @@ async def test_an_option_that_is_none_is_not_set() -> None:
     """The system's default stays."""
     with trio.socket.socket() as sock:
         before = _settings(sock)
-        _set_options(sock, replace(OPTIONS, tcp_user_timeout=None, tcp_keepalive=None))
+        set_tcp_options(sock, replace(OPTIONS, tcp_user_timeout=None, tcp_keepalive=None))
         assert _settings(sock) == [before[0], 1, *before[2:]]
 
 
@@ -190,7 +201,7 @@ async def test_an_option_that_the_system_lacks_is_skipped(monkeypatch: pytest.Mo
         before = _settings(sock)
         number = socket.TCP_USER_TIMEOUT
         monkeypatch.delattr(socket, "TCP_USER_TIMEOUT")
-        _set_options(sock, OPTIONS)
+        set_tcp_options(sock, OPTIONS)
         monkeypatch.setattr(socket, "TCP_USER_TIMEOUT", number, raising=False)
         assert _settings(sock) == [1, 1, before[2], 20, 5, 4]
 
@@ -199,14 +210,14 @@ async def test_a_socket_that_refuses_an_option_raises_nothing() -> None:
     """Its peer may have disconnected; the first read reports that."""
     sock = trio.socket.socket()
     sock.close()
-    _set_options(sock, OPTIONS)
+    set_tcp_options(sock, OPTIONS)
     assert sock.fileno() == -1
 
 
 def test_a_peer_is_identified_by_its_socket_address() -> None:
     """Written as in a URL."""
-    assert _identity(("127.0.0.1", 7)) == PeerIdentity(address="127.0.0.1:7", host="127.0.0.1", port=7)
-    assert _identity(("::1", 7, 0, 0)) == PeerIdentity(address="[::1]:7", host="::1", port=7)
+    assert tcp_identity(("127.0.0.1", 7)) == PeerIdentity(address="127.0.0.1:7", host="127.0.0.1", port=7)
+    assert tcp_identity(("::1", 7, 0, 0)) == PeerIdentity(address="[::1]:7", host="::1", port=7)
 
 
 async def test_a_peer_that_disconnects_at_once_is_a_lost_connection() -> None:

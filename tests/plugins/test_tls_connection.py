@@ -7,7 +7,6 @@ import pytest
 import trio
 
 from penstock.plugins import Tls, TransportOptions, _tls_connection
-from penstock.plugins._tls_connection import _reason
 from tests._real_time import HANGS_AFTER
 from tests.builtin._helpers import close, connect, listen, shake_hands, stream_of
 from tests.plugins._over_tls import (
@@ -237,11 +236,3 @@ async def test_tls_1_1_is_refused(nursery: trio.Nursery, files: Certificates, se
     assert "UNSUPPORTED_PROTOCOL" in await failed_handshake(server)
     await close(plain)
     await listener.aclose()
-
-
-def test_a_reason_is_never_empty() -> None:
-    """An exception without a text is shown by its type."""
-    assert _reason(trio.BrokenResourceError()) == "BrokenResourceError"
-    assert _reason(trio.BrokenResourceError("cut")) == "cut"
-    assert "plain words" in _reason(ssl.SSLError(1, "plain words"))
-    assert _reason(OSError(5, "trouble")) == "[Errno 5] trouble"

@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.runtime import Reconnect, subscribe
+from penstock.plugins import Reconnect
+from penstock.runtime import subscribe
 from tests._real_time import HANGS_AFTER
 
 KILLS = 5

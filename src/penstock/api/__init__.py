@@ -80,6 +80,7 @@ from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_
 from penstock.api._request import Model, Request
 from penstock.api._shown import shown
 from penstock.api._signal_tap import MakesTaps, SignalKind, SignalTap
+from penstock.api._stream_statistics import StreamState, StreamStatistics
 from penstock.api._text_of import text_of
 from penstock.api._traceback_text import traceback_text
 
@@ -150,6 +151,8 @@ __all__ = [
     "SignalTap",
     "SlowSubscriber",
     "SpeaksFirst",
+    "StreamState",
+    "StreamStatistics",
     "StreamTimeout",
     "Subscriber",
     "Subscription",

@@ -5,29 +5,39 @@ its name in a URL (``tcp://…``) and a serializer by an argument (``serializer=
 ``JsonSerializer(null=…)``.
 """
 
+import importlib as _importlib
+import os as _os
+import typing as _typing
+
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
-from penstock.builtin._exec import ExecTransport
 from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
 from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
-from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport
-from penstock.builtin._memory_pipe import MemoryStream, memory_stream_pair
-from penstock.builtin._pipe import PipeTransport
 from penstock.builtin._position import Position
-from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
-from penstock.builtin._tls import TlsTransport
-from penstock.builtin._unix import UnixTransport
-from penstock.recording import is_recording_wanted as _is_recording_wanted
 
-# Only if the environment asks for a record: a plugin that observes signals makes each element dearer.
-if _is_recording_wanted():
+# Only if the environment asks for a record: a plugin that observes signals makes each element dearer. The variable is that of
+# `penstock.recording.RECORD`, which is not imported without need: it imports trio.
+if _os.environ.get("PENSTOCK_RECORD"):
     from penstock.builtin import _recording
 
     penstock_connection_opened = _recording.penstock_connection_opened
     penstock_connection_closed = _recording.penstock_connection_closed
     penstock_signals = _recording.penstock_signals
+
+if _typing.TYPE_CHECKING:
+    from penstock.builtin._on_trio import (
+        ExecTransport,
+        FramedMemoryTransport,
+        MemoryStream,
+        MemoryTransport,
+        PipeTransport,
+        TcpTransport,
+        TlsTransport,
+        UnixTransport,
+        memory_stream_pair,
+    )
 
 __all__ = [
     "Auth",
@@ -49,3 +59,16 @@ __all__ = [
     "penstock_serializers",
     "penstock_transports",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    if name in __all__:
+        on_trio = _importlib.import_module("penstock.builtin._on_trio")
+        globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})
+        return globals()[name]
+    raise AttributeError(f"module 'penstock.builtin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

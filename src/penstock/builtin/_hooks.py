@@ -1,29 +1,36 @@
 """The hooks of the builtin plugin."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
-from penstock.builtin._exec import ExecTransport
 from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
-from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport
-from penstock.builtin._pipe import PipeTransport
 from penstock.builtin._position import Position
-from penstock.builtin._tcp import TcpTransport
 from penstock.builtin._text import TextSerializer
-from penstock.builtin._tls import TlsTransport
-from penstock.builtin._unix import UnixTransport
-from penstock.plugins import Factory, Serializer, Transport, hookimpl
+from penstock.plugins import Factory, Serializer, hookimpl
+
+if TYPE_CHECKING:
+    from penstock.plugins import Transport
 
 
 @hookimpl
-def penstock_transports() -> list[Transport]:
+def penstock_transports() -> "list[Transport]":
     """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``; except on Windows, also ``unix`` and ``pipe``."""
-    portable: list[Transport] = [TcpTransport(), TlsTransport(), ExecTransport(), MemoryTransport(), FramedMemoryTransport()]
+    # Here, because they need trio, and the other hooks do not.
+    from penstock.builtin import _on_trio as on_trio  # noqa: PLC0415  # needs trio
+
+    portable: list[Transport] = [
+        on_trio.TcpTransport(),
+        on_trio.TlsTransport(),
+        on_trio.ExecTransport(),
+        on_trio.MemoryTransport(),
+        on_trio.FramedMemoryTransport(),
+    ]
     if sys.platform == "win32":  # pragma: no cover (Python on Windows has no Unix sockets, and trio cannot wait for its pipes)
         return portable
-    return [*portable, UnixTransport(), PipeTransport()]
+    return [*portable, on_trio.UnixTransport(), on_trio.PipeTransport()]
 
 
 @hookimpl

@@ -35,7 +35,6 @@ from penstock.core._sources import (
     timer,
     waits_for_demand,
 )
-from penstock.core._statistics import StreamState, StreamStatistics
 from penstock.core._stream import DEFAULT_DEMAND, Stream
 from penstock.core._subscriber_guard import SubscriberGuard
 from penstock.core._tapped_stream import TappedStream, size_of
@@ -64,8 +63,6 @@ __all__ = [
     "SlowPolicy",
     "Source",
     "Stream",
-    "StreamState",
-    "StreamStatistics",
     "Streamable",
     "SubscriberGuard",
     "TappedStream",

@@ -12,6 +12,7 @@ Rules of this file:
   functions are found in `OPERATORS` when a method is called.
 """
 
+import importlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
@@ -40,7 +41,20 @@ K = TypeVar("K")
 K_co = TypeVar("K_co", covariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
-OPERATORS: Final[Any] = SimpleNamespace()
+
+class _Operators(SimpleNamespace):
+    """The operators by name. The first use of one imports them, if the program has not."""
+
+    def __getattr__(self, name: str) -> Any:
+        # By name and not as an import of this layer: `operators` lies above it. Its front door fills this table.
+        importlib.import_module("penstock.operators")
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"there is no operator {name!r}") from None
+
+
+OPERATORS: Final[Any] = _Operators()
 """The functions of `penstock.operators`, by name. That layer puts them here when it is imported, because core does not import it."""
 
 

@@ -22,10 +22,21 @@ from typing import Any, Final, TypeVar, cast
 
 import trio
 
-from penstock.api import UNBOUNDED, ByteWindow, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
+from penstock.api import (
+    UNBOUNDED,
+    ByteWindow,
+    RuleViolation,
+    StreamState,
+    StreamStatistics,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    check_demand,
+    shown,
+)
 from penstock.core._in_trio import check_in_trio
 from penstock.core._parked_task import ParkedTask
-from penstock.core._statistics import StreamState, StreamStatistics
 
 T = TypeVar("T")
 

@@ -1,11 +1,15 @@
 """Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets and TLS for transports, the registry.
 
-May import `penstock.api`, attrs, pluggy, trio and the standard library. A plugin imports this package and `penstock.api`, and nothing else
+May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio are imported at the first use of one.
+A plugin imports this package and `penstock.api`, and nothing else
 of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
 """
 
+import importlib as _importlib
+import typing as _typing
+
 from penstock.plugins._annotations import resolve_annotation
-from penstock.plugins._connection_host import AttendingTransport, ConnectionHost
+from penstock.plugins._element_errors import dump_error, dumped_bytes, load_error, loaded_none
 from penstock.plugins._events import (
     ConnectionClosed,
     ConnectionOpened,
@@ -38,24 +42,41 @@ from penstock.plugins._hookspecs import (
     penstock_transports,
 )
 from penstock.plugins._options import TransportOptions
+from penstock.plugins._payloads import encode_payload, load_answer, serializer_for
 from penstock.plugins._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.plugins._plain_readers import DoesNotFit, TypeCodeFailed
 from penstock.plugins._plain_texts import TEXT_FORMS, TextForm
 from penstock.plugins._plain_types import PlainType, bare_type, plain_type
 from penstock.plugins._plain_writer import to_plain
+from penstock.plugins._reconnect_policy import Reconnect, may_reconnect
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
 from penstock.plugins._serializer import Serializer, WrongElementType
-from penstock.plugins._socket_connection import SocketConnection
-from penstock.plugins._socket_listener import SocketListener
+from penstock.plugins._socket_options import set_tcp_options, tcp_identity, unix_identity
 from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
-from penstock.plugins._tcp_sockets import listen_tcp, open_tcp
 from penstock.plugins._tls import Tls, certificate_of
-from penstock.plugins._tls_connection import TlsConnection
-from penstock.plugins._transport import ByteConnection, Bytes, Connection, Listener, MessageConnection, Transport
-from penstock.plugins._unix_sockets import listen_unix, open_unix
+from penstock.plugins._tls_failure import tls_failure
 from penstock.plugins._url import Url, check_permitted, parse_url
 from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
+
+if _typing.TYPE_CHECKING:
+    from penstock.plugins._on_trio import (
+        AttendingTransport,
+        ByteConnection,
+        Bytes,
+        Connection,
+        ConnectionHost,
+        Listener,
+        MessageConnection,
+        SocketConnection,
+        SocketListener,
+        TlsConnection,
+        Transport,
+        listen_tcp,
+        listen_unix,
+        open_tcp,
+        open_unix,
+    )
 
 __all__ = [
     "DISABLE",
@@ -86,6 +107,7 @@ __all__ = [
     "PluginReport",
     "PluginStatus",
     "Problem",
+    "Reconnect",
     "ReconnectEvent",
     "ReconnectStage",
     "Registry",
@@ -112,9 +134,16 @@ __all__ = [
     "certificate_of",
     "check_permitted",
     "check_serializer_argument",
+    "dump_error",
+    "dumped_bytes",
+    "encode_payload",
     "hookimpl",
     "listen_tcp",
     "listen_unix",
+    "load_answer",
+    "load_error",
+    "loaded_none",
+    "may_reconnect",
     "open_tcp",
     "open_unix",
     "parse_url",
@@ -134,5 +163,23 @@ __all__ = [
     "plain_type",
     "resolve_annotation",
     "resolve_serializer",
+    "serializer_for",
+    "set_tcp_options",
+    "tcp_identity",
+    "tls_failure",
     "to_plain",
+    "unix_identity",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    if name in __all__:
+        on_trio = _importlib.import_module("penstock.plugins._on_trio")
+        globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})
+        return globals()[name]
+    raise AttributeError(f"module 'penstock.plugins' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

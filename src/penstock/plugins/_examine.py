@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import pluggy
@@ -25,8 +25,10 @@ from penstock.plugins._factory import Factory
 from penstock.plugins._hookspecs import GROUP
 from penstock.plugins._one_line import one_line
 from penstock.plugins._serializer import Serializer
-from penstock.plugins._transport import Transport
 from penstock.plugins._url_source import UrlSource
+
+if TYPE_CHECKING:
+    from penstock.plugins._transport import Transport
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ RESERVED_ENCODINGS: Final = MappingProxyType({16: "penstock-msgpack", 17: "penst
 class Contribution:
     """The offers and observers of one sound plugin."""
 
-    transports: tuple[Transport, ...]
+    transports: "tuple[Transport, ...]"
     sources: tuple[UrlSource, ...]
     serializers: tuple[Serializer, ...]
     dialects: tuple[Factory, ...]
@@ -55,6 +57,9 @@ def examine(name: str, load: Callable[[], object], *, is_own: bool, distribution
 
     `is_own`: the plugin is penstock's own, and may use ids below FIRST_FOREIGN_ID. `distribution` declares it.
     """
+    # Here, because it needs trio, and a registry that was made by hand needs neither.
+    from penstock.plugins._transport import Transport  # noqa: PLC0415  # needs trio
+
     try:
         plugin = load()
     # The boundary to a plugin's code: an import may raise anything, and a script may try to end the process.
@@ -156,7 +161,7 @@ def _checked(offers: tuple[T, ...], check: Callable[[T], None]) -> tuple[T, ...]
     return offers
 
 
-def _check_transport(transport: Transport) -> None:
+def _check_transport(transport: "Transport") -> None:
     _check_schemes(transport, "transport")
 
 

@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pluggy
 
@@ -18,8 +18,10 @@ from penstock.api import SignalTap
 from penstock.plugins._events import ConnectionClosed, ConnectionOpened, ConnectionRefused, ReconnectEvent, StreamEnded, StreamOpened
 from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
-from penstock.plugins._transport import Transport
 from penstock.plugins._url_source import UrlSource
+
+if TYPE_CHECKING:
+    from penstock.plugins._transport import Transport
 
 GROUP: Final = "penstock"
 """The group of entry points in which plugins are found."""
@@ -34,7 +36,7 @@ hookimpl: Final = pluggy.HookimplMarker(GROUP)
 
 
 @_spec
-def penstock_transports() -> Iterable[Transport]:  # type: ignore[empty-body]  # a specification: pluggy never calls it
+def penstock_transports() -> "Iterable[Transport]":  # type: ignore[empty-body]  # a specification: pluggy never calls it
     """Transports: ways to carry bytes or messages, one object each. Since 0.1.
 
     Called once for each registry. A scheme that two plugins claim goes to neither of them.

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -25,8 +25,10 @@ from penstock.plugins._examine import Contribution, claims_of, examine
 from penstock.plugins._factory import Factory
 from penstock.plugins._finding import DISABLE, OWN_DISTRIBUTION, DisabledPlugins, Finding, Found, find_plugins
 from penstock.plugins._serializer import Serializer
-from penstock.plugins._transport import Transport
 from penstock.plugins._url_source import UrlSource
+
+if TYPE_CHECKING:
+    from penstock.plugins._transport import Transport
 
 T = TypeVar("T")
 
@@ -85,7 +87,7 @@ class Problem:
 class Registry:
     """The offers of all plugins together. It never changes; `build_registry` makes another one."""
 
-    transports: Mapping[str, Transport]
+    transports: "Mapping[str, Transport]"
     """By scheme."""
 
     sources: Mapping[str, UrlSource]
@@ -115,7 +117,7 @@ class Registry:
     contested: Mapping[tuple[str, str | int], tuple[str, ...]] = attrs.field(factory=lambda: MappingProxyType({}))
     """By kind and name: the plugins that claim the same name or number. None of them gets it."""
 
-    def transport(self, scheme: str) -> Transport:
+    def transport(self, scheme: str) -> "Transport":
         """Return the transport for a scheme. Raises UsageError with the available ones."""
         return self._look_up(self.transports, "transport", scheme)
 

@@ -8,8 +8,7 @@ Rules of this file:
 
 import errno
 import socket
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any, Final
 
 import trio
@@ -18,6 +17,7 @@ from penstock.api import ConnectionLost, UsageError
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import PeerIdentity
 from penstock.plugins._socket_listener import SocketListener
+from penstock.plugins._socket_options import set_tcp_options, tcp_identity
 from penstock.plugins._transport import Connection
 from penstock.plugins._url import Url
 
@@ -46,7 +46,7 @@ async def open_tcp(url: Url, options: TransportOptions) -> tuple[trio.SocketStre
         raise ConnectionLost(
             f"no server answers at {url.address}: {_failures(error)}. Is the server running, at this host and port?"
         ) from error
-    _set_options(stream.socket, options)
+    set_tcp_options(stream.socket, options)
     return stream, _peer_of(stream)
 
 
@@ -61,8 +61,8 @@ async def listen_tcp(
     sockets, addresses = await _bind(url, options.backlog)
 
     def accepted(stream: trio.SocketStream, address: Any) -> Connection:
-        _set_options(stream.socket, options)
-        return make_connection(stream, _identity(address))
+        set_tcp_options(stream.socket, options)
+        return make_connection(stream, tcp_identity(address))
 
     return SocketListener(sockets, addresses, accepted)
 
@@ -141,42 +141,12 @@ def _bind_one(family: socket.AddressFamily, address: Any, backlog: int) -> socke
     return listening
 
 
-# --- socket options, and the peer
-
-
-def _set_options(sock: trio.socket.SocketType, options: TransportOptions) -> None:
-    """Send small messages at once, and let the system detect a dead peer."""
-    wanted: list[tuple[int, str, int]] = [(socket.IPPROTO_TCP, "TCP_NODELAY", 1)]
-    if options.tcp_user_timeout is not None:
-        wanted.append((socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(options.tcp_user_timeout * 1000)))
-    if options.tcp_keepalive is not None:
-        idle, interval, count = options.tcp_keepalive
-        wanted += [
-            (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
-            (socket.IPPROTO_TCP, "TCP_KEEPIDLE", idle),
-            (socket.IPPROTO_TCP, "TCP_KEEPINTVL", interval),
-            (socket.IPPROTO_TCP, "TCP_KEEPCNT", count),
-        ]
-    for level, name, value in wanted:
-        _set(sock, level, name, value)
-
-
-def _set(sock: trio.socket.SocketType, level: int, name: str, value: int) -> None:
-    option = getattr(socket, name, None)  # TCP_USER_TIMEOUT is Linux's; macOS calls TCP_KEEPIDLE otherwise
-    if option is None:
-        return
-    with suppress(OSError):
-        sock.setsockopt(level, option, value)
-
-
-def _identity(address: Iterable[Any]) -> PeerIdentity:
-    host, port, *_ = address
-    return PeerIdentity(address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host=host, port=port)
+# --- the peer
 
 
 def _peer_of(stream: trio.SocketStream) -> PeerIdentity:
     try:
-        return _identity(stream.socket.getpeername())
+        return tcp_identity(stream.socket.getpeername())
     except OSError as error:
         stream.socket.close()
         raise ConnectionLost(f"the peer disconnected immediately after the connection was opened: {error}") from error

@@ -14,9 +14,7 @@ from collections.abc import Iterable
 
 # A dataclass: programs change single fields with dataclasses.replace.
 from dataclasses import dataclass, field
-from typing import Final
-
-import trio
+from typing import Any, Final
 
 from penstock.api import UsageError
 from penstock.plugins._peer_identity import Certificate
@@ -98,8 +96,9 @@ def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLConte
     return context
 
 
-def certificate_of(stream: "trio.SSLStream[trio.abc.Stream]") -> Certificate | None:
+def certificate_of(stream: Any) -> Certificate | None:
     """Return the peer's verified certificate once the handshake of `stream` is done, or None if the peer showed none."""
+    # Any: TLS of trio, of a socket, or of asyncio; each has this method.
     whole = stream.getpeercert(binary_form=True)
     fields = stream.getpeercert()  # empty for a certificate that was not verified
     if not whole or not fields:

@@ -11,7 +11,6 @@ Rules of this file:
 
 import ssl
 from types import MappingProxyType
-from typing import Final
 
 import attrs
 import trio
@@ -20,20 +19,8 @@ from penstock.api import ConnectionLost
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import ConnectionFacts, PeerIdentity
 from penstock.plugins._tls import certificate_of
+from penstock.plugins._tls_failure import tls_failure
 from penstock.plugins._transport import ByteConnection
-
-# OpenSSL's reasons for bytes that are not the beginning of a handshake.
-_REFUSED_VERSION: Final = "TLSV1_ALERT_PROTOCOL_VERSION"
-_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
-
-# By OpenSSL's code of verification.
-_ADVICE: Final = {
-    9: "It is not valid yet: compare the clocks of both sides",
-    10: "The server needs a new one",
-    62: "Connect by a name that is in it, or say which one is meant: Tls(server_name=...)",
-    64: "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)",
-}
-_UNKNOWN_ISSUER: Final = "If you trust its issuer, say so: Tls(authorities='ca.pem')"
 
 
 class TlsConnection(ByteConnection):
@@ -64,9 +51,9 @@ class TlsConnection(ByteConnection):
         except trio.TooSlowError:
             raise ConnectionLost(f"{self.peer.address} did not finish its TLS handshake within {self._handshake_timeout:g} s") from None
         except (trio.BrokenResourceError, OSError) as error:
-            raise ConnectionLost(f"the TLS handshake with {self.peer.address} failed: {_reason(error)}") from error
+            raise ConnectionLost(f"the TLS handshake with {self.peer.address} failed: {tls_failure(error)}") from error
         else:
-            certificate = certificate_of(self.stream)  # type: ignore[arg-type]  # the function accepts TLS over any stream
+            certificate = certificate_of(self.stream)
             self.peer = attrs.evolve(self.peer, certificate=certificate)
             self.facts = self._facts_after_handshake()
             self._records = _records_of(self.stream)
@@ -112,16 +99,3 @@ def _records_of(stream: "trio.SSLStream[trio.SocketStream]") -> ssl.SSLObject | 
     """Return the object that `stream` reads records from, or None if trio hides it; then records are received singly."""
     records = getattr(stream.pending, "__self__", None)  # trio's `pending` is a bound method of that object
     return records if isinstance(records, ssl.SSLObject) else None
-
-
-def _reason(error: BaseException) -> str:
-    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        advice = _ADVICE.get(cause.verify_code, _UNKNOWN_ISSUER)
-        return f"its certificate cannot be verified: {cause.verify_message.rstrip('.')}. {advice}"
-    if isinstance(cause, ssl.SSLError):
-        reason = getattr(cause, "reason", None)
-        if reason == _REFUSED_VERSION:
-            return "it does not accept TLS 1.2 or newer, or does not speak TLS; is it a server without TLS (tcp://)?"
-        return "it does not speak TLS; is it a server without TLS (tcp://)?" if reason in _NOT_TLS else str(reason or cause)
-    return str(cause or error) or type(error).__name__

@@ -13,7 +13,6 @@ import os
 import secrets
 import socket
 import stat
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -23,14 +22,14 @@ import trio
 
 from penstock.api import ConnectionLost, UsageError
 from penstock.plugins._options import TransportOptions
-from penstock.plugins._peer_identity import PeerIdentity, UnixCredentials
+from penstock.plugins._peer_identity import PeerIdentity
 from penstock.plugins._socket_listener import SocketListener
+from penstock.plugins._socket_options import unix_identity
 from penstock.plugins._transport import Connection
 from penstock.plugins._url import Url
 
 _MODE: Final = 0o600
 _NAMING_ATTEMPTS: Final = 4
-_UCRED: Final = struct.Struct("3i")  # pid, uid, gid: Linux's struct ucred
 
 
 async def open_unix(url: Url) -> tuple[trio.SocketStream, PeerIdentity]:
@@ -42,7 +41,7 @@ async def open_unix(url: Url) -> tuple[trio.SocketStream, PeerIdentity]:
         stream = await trio.open_unix_socket(url.file())
     except OSError as error:
         raise ConnectionLost(f"no server answers at {url.address}: {_with_advice(error)}") from error
-    return stream, _peer_of(stream.socket)
+    return stream, unix_identity(stream.socket)
 
 
 async def listen_unix(
@@ -61,7 +60,7 @@ async def listen_unix(
         raise UsageError(f"cannot listen at {url.address}: {error}. The folder must exist, and you must have write permission") from error
 
     def accepted(stream: trio.SocketStream, _: Any) -> Connection:
-        return make_connection(stream, _peer_of(stream.socket))
+        return make_connection(stream, unix_identity(stream.socket))
 
     return SocketListener([listening], [url.address], accepted, on_close=lambda: _remove(path, own))
 
@@ -162,10 +161,3 @@ def _remove(path: Path, own: _FileIdentity) -> None:
             path.unlink()
     except OSError:
         pass  # the file is gone, or the folder is read-only now; the next server replaces a stale socket
-
-
-def _peer_of(sock: trio.socket.SocketType) -> PeerIdentity:
-    if not hasattr(socket, "SO_PEERCRED"):  # pragma: no cover (Linux only; elsewhere the file's mode is the only protection)
-        return PeerIdentity(address="unix")
-    pid, uid, gid = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    return PeerIdentity(address=f"unix:pid {pid}", credentials=UnixCredentials(pid=pid, uid=uid, gid=gid))

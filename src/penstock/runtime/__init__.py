@@ -4,14 +4,13 @@ May import every layer but operators, builtin and protocols, and the layers abov
 connection on service.
 """
 
-from penstock.runtime.client import Reconnect, connect, remote, request, subscribe
+from penstock.runtime.client import connect, remote, request, subscribe
 from penstock.runtime.connection import Peer, RemoteStream
 from penstock.runtime.server import Server, StopSignals, raise_open_files, run, serve, serve_until_signal, tune_collector
 from penstock.runtime.service import Service, StaleElementsWarning
 
 __all__ = [
     "Peer",
-    "Reconnect",
     "RemoteStream",
     "Server",
     "Service",

@@ -13,6 +13,7 @@ from penstock.session._dialect_settings import DialectFactory, DialectSettings, 
 from penstock.session._extension_link import KEEPALIVE
 from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
+from penstock.session._named_targets import DEMAND_SIZE, check_length, target_of, why_unsupported
 from penstock.session._outgoing_data import OutgoingData
 from penstock.session._own_copy import own_copy
 from penstock.session._prices import HANDLED, STREAM_BYTES, TASK_BYTES
@@ -51,6 +52,7 @@ __all__ = [
     "CONNECTION_REASONS",
     "CUT",
     "CUT_EARLY",
+    "DEMAND_SIZE",
     "DRAINING",
     "FALSE_START",
     "HANDLED",
@@ -86,6 +88,7 @@ __all__ = [
     "StreamTables",
     "TokenBucket",
     "TooMuchDataError",
+    "check_length",
     "connection_reason",
     "explain_connection_end",
     "explain_own",
@@ -96,4 +99,6 @@ __all__ = [
     "protocol_detector",
     "refusal_for",
     "release_session",
+    "target_of",
+    "why_unsupported",
 ]

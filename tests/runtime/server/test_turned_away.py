@@ -9,10 +9,10 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.plugins import Connection, MessageConnection, PeerIdentity, build_registry
+from penstock.plugins import Connection, MessageConnection, PeerIdentity, Reconnect, build_registry
 from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.rsio import RsioDialect
-from penstock.runtime import Reconnect, Server, connect, serve, subscribe
+from penstock.runtime import Server, connect, serve, subscribe
 from penstock.runtime.server._turned_away import MOST, RATE, READ_AFTER, SECONDS, TurnedAway
 from tests.runtime._services import numbers_service, raw_connection
 

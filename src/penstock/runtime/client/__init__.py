@@ -4,8 +4,7 @@ May import `penstock.runtime.connection` and `penstock.runtime.service`, and wha
 """
 
 from penstock.runtime.client._connect import connect
-from penstock.runtime.client._reconnect import Reconnect
 from penstock.runtime.client._remote_source import remote, subscribe
 from penstock.runtime.client._request_url import request
 
-__all__ = ["Reconnect", "connect", "remote", "request", "subscribe"]
+__all__ = ["connect", "remote", "request", "subscribe"]

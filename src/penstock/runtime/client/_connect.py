@@ -8,10 +8,9 @@ import attrs
 
 from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.core import Report, log_violation
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
+from penstock.plugins import Reconnect, Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import ConnectOptions
-from penstock.runtime.client._reconnect import Reconnect
 from penstock.runtime.client._reconnecting import ReconnectingConnection
 from penstock.runtime.client._url_sources import check_connectable
 from penstock.runtime.connection import (

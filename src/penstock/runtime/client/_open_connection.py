@@ -15,8 +15,7 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
 from penstock.core import check_in_trio
-from penstock.plugins import Connection, TransportOptions, Url
-from penstock.runtime.client._reconnect import Reconnect
+from penstock.plugins import Connection, Reconnect, TransportOptions, Url
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,

@@ -5,8 +5,7 @@ from typing import TypedDict
 
 from penstock.api import Credentials, Extension, Limits, PlaceInStream
 from penstock.core import Report
-from penstock.plugins import Registry, Serializer, TransportOptions
-from penstock.runtime.client._reconnect import Reconnect
+from penstock.plugins import Reconnect, Registry, Serializer, TransportOptions
 from penstock.runtime.service import Service
 
 

@@ -18,9 +18,9 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, Subscriber
 from penstock.core import Scope, Source
-from penstock.plugins import Connection
+from penstock.plugins import Connection, may_reconnect
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reconnect import Attempts, may_reconnect
+from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteStream
 from penstock.session import own_copy
 

@@ -36,6 +36,7 @@ from penstock.core import (
 from penstock.core import subscribe as subscribe_here
 from penstock.logs import Log
 from penstock.plugins import (
+    Reconnect,
     Registry,
     Serializer,
     TransportOptions,
@@ -48,7 +49,7 @@ from penstock.plugins import (
 from penstock.runtime.client._connect import check_setup, with_credentials
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.client._reconnect import Attempts, Reconnect
+from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._remote_subscription import RemoteSubscription
 from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
 from penstock.runtime.connection import (

@@ -34,8 +34,9 @@ from penstock.api import (
     split_packed,
 )
 from penstock.core import Report, Scope
+from penstock.plugins import may_reconnect
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reconnect import Attempts, may_reconnect
+from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.connection import Peer, RemoteStream
 
 _log: Final = logging.getLogger("penstock")

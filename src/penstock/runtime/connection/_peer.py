@@ -23,20 +23,21 @@ from penstock.api import (
     shown,
 )
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
-from penstock.plugins import PeerIdentity, PeerStatistics, Registry, Serializer, resolve_serializer
-from penstock.runtime.connection._asking import (
-    DEMAND_SIZE,
-    check_length,
+from penstock.plugins import (
+    PeerIdentity,
+    PeerStatistics,
+    Registry,
+    Serializer,
     encode_payload,
     load_answer,
-    target_of,
-    why_unsupported,
+    load_error,
+    loaded_none,
+    resolve_serializer,
 )
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
-from penstock.runtime.service import load_error, loaded_none
-from penstock.session import own_copy
+from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
 
 T = TypeVar("T")
 

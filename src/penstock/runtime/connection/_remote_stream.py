@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from penstock.api import UsageError
-from penstock.core import PositionedStream, StreamStatistics
+from penstock.api import StreamStatistics, UsageError
+from penstock.core import PositionedStream
 
 T = TypeVar("T")
 

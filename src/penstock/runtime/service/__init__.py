@@ -14,9 +14,7 @@ from penstock.runtime.service._cannot_open import (
     UnfitPosition,
     UnreadablePayload,
 )
-from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
 from penstock.runtime.service._handler import Handler
-from penstock.runtime.service._named_requests import serializer_for
 from penstock.runtime.service._published_streams import (
     FoundStream,
     PublishedStreams,
@@ -54,10 +52,6 @@ __all__ = [
     "UnfitPosition",
     "UnreadablePayload",
     "add_target_note",
-    "dumped_bytes",
     "is_shutdown",
-    "load_error",
-    "loaded_none",
     "report_publisher_failure",
-    "serializer_for",
 ]

@@ -23,10 +23,11 @@ from penstock.plugins import (
     WrongElementType,
     bare_type,
     check_serializer_argument,
-    resolve_serializer,
+    dump_error,
+    dumped_bytes,
+    serializer_for,
 )
 from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
-from penstock.runtime.service._element_errors import dump_error, dumped_bytes
 from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._router import Pattern, Route
@@ -147,16 +148,6 @@ class NamedCall(Handler):
             raise UnreadablePayload(
                 f"the payload of {pattern}, {len(payload)} bytes, cannot be read by the serializer {serializer.name!r}: {error}"
             ) from error
-
-
-def serializer_for(registry: Registry, serializer: str | Serializer | None, kind: Any) -> Serializer | None:
-    """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that knows no types is taken as it is."""
-    # A serializer that does not know types takes every element as it is, and refuses none for its type.
-    if serializer is not None and kind is not None:
-        found = resolve_serializer(registry, serializer)
-        if found is not None and type(found).for_type is Serializer.for_type:
-            return found
-    return resolve_serializer(registry, serializer, kind)
 
 
 def _route(pattern: Pattern, function: Callable[..., Any]) -> Route:

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from penstock.api import PenstockError, PluginError, ProtocolError, PublisherFailed, UsageError
-from penstock.plugins import Serializer
+from penstock.plugins import Serializer, dumped_bytes, load_error, loaded_none
 from penstock.runtime import Service, connect, serve
-from penstock.runtime.service import load_error, loaded_none
-from penstock.runtime.service._element_errors import dumped_bytes
 
 
 class Broken(Serializer):

@@ -9,7 +9,7 @@ Rules of this file:
 from typing import Any
 
 from penstock.api import PluginError, ProtocolError, UsageError, shown
-from penstock.plugins import Serializer, WrongElementType
+from penstock.plugins._serializer import Serializer, WrongElementType
 
 
 def load_error(error: Exception, serializer: Serializer, position: int, length: int) -> Exception:

@@ -1,9 +1,10 @@
 """The statistics of a stream are one frozen record, made by name."""
 
-import attrs
+import dataclasses
+
 import pytest
 
-from penstock.core import StreamState, StreamStatistics
+from penstock.api import StreamState, StreamStatistics
 
 FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", "starved", "received_bytes", "age", "since_taken"]
 
@@ -15,7 +16,7 @@ def _record(**changes: object) -> StreamStatistics:
 
 def test_the_fields_are_these_in_this_order() -> None:
     """Programs that log them as columns rely on it."""
-    assert [field.name for field in attrs.fields(StreamStatistics)] == FIELDS
+    assert [field.name for field in dataclasses.fields(StreamStatistics)] == FIELDS
 
 
 def test_a_record_is_made_by_name_only() -> None:
@@ -27,7 +28,7 @@ def test_a_record_is_made_by_name_only() -> None:
 def test_a_record_does_not_change() -> None:
     """It is frozen, and equal to another one with the same values."""
     record = _record()
-    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+    with pytest.raises(dataclasses.FrozenInstanceError):
         record.taken = 7  # type: ignore[misc]  # a mistake on purpose
     assert record == _record()
     assert record != _record(taken=3)

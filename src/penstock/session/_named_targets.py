@@ -1,4 +1,4 @@
-"""Requests by name from this side: the target that a protocol has for a name and a payload, and the one value that comes back.
+"""The target that a protocol has for a request by name, with a payload and without one.
 
 Rules of this file:
 
@@ -6,36 +6,15 @@ Rules of this file:
 * A protocol that has requests gets a request. RS.io subscribes to the name; only a payload needs its extension *requests*.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from penstock.api import Model, PenstockError, PluginError, ProtocolError, Request, UsageError, encode_named_request, shown
-from penstock.plugins import Registry, Serializer
-from penstock.runtime.service import dumped_bytes, serializer_for
-from penstock.session import Channel, Session, longest_data
+from penstock.api import Model, Request, UsageError, encode_named_request
+from penstock.session._channel import Channel
+from penstock.session._request_data import longest_data
+from penstock.session._session import Session
 
 DEMAND_SIZE: Final = 8
 """Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""
-
-_JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
-"""Types of payloads that JSON has itself."""
-
-
-def encode_payload(registry: Registry, serializer: str | Serializer | None, payload: object) -> bytes | None:
-    """Return the bytes of a payload, or None for none. Raises UsageError for one that the serializer does not support."""
-    # None sends no payload at all: a handler may tell that from an empty one.
-    if payload is None:
-        return None
-    kind: Any = type(payload)
-    # A dict has no annotation to check it by, so it is sent as JSON has it.
-    if serializer is None and kind in _JSON_VALUES:
-        return registry.serializer("json").dumps(payload)
-    found = serializer_for(registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind)
-    # `dumped_bytes` refuses a serializer that returns a text: it would fail much later, in the session.
-    if found is not None:
-        return dumped_bytes(found.dumps(payload), found, payload)
-    if isinstance(payload, bytes | bytearray | memoryview):
-        return bytes(payload)
-    raise UsageError(f"the payload {shown(payload)} is sent as it is by serializer={serializer!r}; give bytes, or another serializer")
 
 
 def target_of(session: Session, name: str, payload: bytes | None) -> str | Request:
@@ -79,22 +58,3 @@ def check_length(channel: Channel, model: Model, size: int) -> None:
         why = "because requests are not split (Limits.max_frame)"
     if size > most:
         raise UsageError(f"request data of {size} bytes; {most} is the most, {why}")
-
-
-def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
-    """Return the value of an answer. Raises ProtocolError if the serializer cannot read it."""
-    try:
-        return serializer.loads(data)
-    except ProtocolError as error:
-        raise ProtocolError(
-            f"the answer to request({name!r}), {len(data)} bytes, cannot be read by the serializer {serializer.name!r}: {error}; "
-            "is it the serializer, and the type, of the handler?",
-            reason=error.reason,
-        ) from error
-    # These say who must act already.
-    except PenstockError:
-        raise
-    except Exception as error:  # boundary: the serializer may be a plugin
-        raise PluginError(
-            f"the serializer {serializer.name!r} raised {error!r}, where only ProtocolError and UsageError are due"
-        ) from error

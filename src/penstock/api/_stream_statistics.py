@@ -1,8 +1,7 @@
 """The statistics of a stream: one frozen record, cheap enough to take every second."""
 
 import enum
-
-import attrs
+from dataclasses import dataclass, field
 
 
 class StreamState(enum.Enum):
@@ -14,8 +13,9 @@ class StreamState(enum.Enum):
     CANCELLED = "cancelled"
 
 
-# Frozen, because it describes one time; by keyword, because seven numbers by position could not be read.
-@attrs.frozen(kw_only=True)
+# Frozen, because it describes one time; by keyword, because seven numbers by position could not be read. In `api`, so that each client
+# returns the same record; and so a dataclass: this layer imports the standard library only.
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStatistics:
     """The state and the counts of a `Stream` at one time.
 
@@ -39,7 +39,7 @@ class StreamStatistics:
     """Bytes of the elements that have arrived over a network, estimated if they come in large numbers. None in one process, and on a
     stream whose program gives the demand: their bytes bound nothing there, so they are not counted."""
     # Not compared, like the next one: two records of a stream on which nothing has happened are equal.
-    age: float = attrs.field(default=0.0, eq=False)
+    age: float = field(default=0.0, compare=False)
     """Seconds since the stream was made."""
-    since_taken: float | None = attrs.field(default=None, eq=False)
+    since_taken: float | None = field(default=None, compare=False)
     """Seconds since the consumer was last given elements; None before the first. If it waits for one, none has arrived for that time."""

@@ -1,0 +1,245 @@
+"""One transport connection of asyncio with its endpoint. It has no task: asyncio calls it, and a timer of the loop does what is due.
+
+Rules of this file:
+
+* Bytes that asyncio has not sent yet bound what is taken from the endpoint: while the transport is full, nothing is taken.
+* Decoding gives the loop a turn after `TURN_SECONDS`. Until the rest is decoded the transport does not read on.
+* A transport that is closed in good order sends what it has; after a loss it is aborted, because nothing takes the bytes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import attrs
+
+from penstock.aio._publisher import TaskPublisher
+from penstock.api import ConnectionLost
+from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings
+from penstock.plugins import PeerIdentity, certificate_of, set_tcp_options, tcp_identity, unix_identity
+from penstock.session import ConnectionState, SendingStream
+
+MESSAGES_PER_LOOK: Final = 64
+"""Messages that are decoded between two looks at the clock."""
+
+_PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
+"""Both sides have said goodbye."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection."""
+
+    endpoint: Endpoint
+    """Made when the transport is there."""
+
+    def __init__(self, settings: EndpointSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._transport: asyncio.Transport
+        self._is_full = False  # asyncio has more bytes than it wants
+        self._is_flushing_soon = False
+        self._written = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._publishers: set[TaskPublisher] = set()
+        self._closed: asyncio.Future[None] = loop.create_future()
+        self.on_over: Callable[[], None] = _ignore
+        """Called when the connection is over."""
+        self.on_open: Callable[[], None] = _ignore
+        """Called when both sides have said hello."""
+
+    # --- for asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin: the transport is there, and the handshake of TLS is done."""
+        self._transport = cast("asyncio.Transport", transport)
+        tls = transport.get_extra_info("ssl_object")
+        self.endpoint = Endpoint(
+            self._settings,
+            _identity(self._settings, transport),
+            self._loop.time(),
+            agreed=None if tls is None else tls.selected_alpn_protocol(),
+            publish=self._publish,
+        )
+        self.endpoint.wake = self._flush_soon
+        self.endpoint.on_change = self._on_change
+        self.flush()
+        self._tick()
+
+    def data_received(self, data: bytes) -> None:
+        """Act on received bytes."""
+        self._feed(data)
+
+    def eof_received(self) -> None:
+        """End the connection: the peer sends nothing more."""
+        self.endpoint.end_of_input()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the connection: the transport is closed."""
+        self.endpoint.end_of_input(exc if isinstance(exc, OSError) else None)
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def pause_writing(self) -> None:
+        """Take nothing from the endpoint until `resume_writing`."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Send again."""
+        self._is_full = False
+        self._flush_soon()
+
+    # --- for the peer
+
+    def flush(self) -> None:
+        """Hand what waits to asyncio, as far as it wants more."""
+        endpoint, transport = self.endpoint, self._transport
+        if transport.is_closing():
+            return
+        while endpoint.has_output and not self._is_full:
+            data = endpoint.take()
+            self._written += len(data)
+            transport.write(data)
+        if transport.get_write_buffer_size():
+            self._tick_before(self._check_stall())
+        if self._waiters and endpoint.has_room:
+            self._notify()
+
+    async def wait_until(self, is_reached: Callable[[], bool]) -> None:
+        """Wait until `is_reached()` is true, or the connection is over."""
+        while not is_reached() and not self.endpoint.is_over:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    async def leave(self) -> None:
+        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, close, and end all publishers."""
+        endpoint = self.endpoint
+        try:
+            endpoint.close()
+            self.flush()
+            self._tick()  # the goodbye has its deadline from now on
+            await self.wait_until(lambda: endpoint.has_left)
+            await self._stop_publishers()
+            self.flush()  # the answer to a goodbye of the peer
+            if endpoint.session.state in _PARTED:
+                self._transport.close()
+                await asyncio.wait((self._closed,), timeout=self._settings.options.close_timeout)
+        finally:
+            # Also if a cancellation ends the wait.
+            self._transport.abort()
+            if self._timer is not None:
+                self._timer.cancel()
+            endpoint.release()
+            for publisher in self._publishers:
+                publisher.task.cancel()
+        await self._stop_publishers()
+        await self._closed  # asyncio closes the socket in its next pass
+
+    # --- inside
+
+    def _feed(self, data: bytes) -> None:
+        endpoint, loop = self.endpoint, self._loop
+        if endpoint.is_over:
+            return
+        now = loop.time()
+        more = endpoint.receive(data, now, most=MESSAGES_PER_LOOK)
+        ends = now + TURN_SECONDS
+        while more:
+            now = loop.time()
+            if now >= ends:
+                self._transport.pause_reading()
+                loop.call_soon(self._go_on)
+                break
+            more = endpoint.receive(b"", now, most=MESSAGES_PER_LOOK)
+        if endpoint.has_left and not self._transport.is_closing():
+            self._transport.abort()
+        self.flush()
+        self._tick_before(endpoint.tick(now))
+
+    def _go_on(self) -> None:
+        """Decode what is left of the last bytes, and read on."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+        self._feed(b"")
+
+    def _publish(self, endpoint: Endpoint, stream: SendingStream) -> None:
+        publisher = TaskPublisher(self._settings.publishers[stream.target], stream, self._settings.on_violation)
+        self._publishers.add(publisher)
+        publisher.task.add_done_callback(lambda _: self._publishers.discard(publisher))
+        stream.on_subscribe(publisher)
+
+    async def _stop_publishers(self) -> None:
+        """Wait until each publisher has stopped. The end of the session has cancelled them."""
+        while self._publishers:
+            await asyncio.wait([publisher.task for publisher in self._publishers])
+
+    def _flush_soon(self) -> None:
+        if not self._is_flushing_soon:
+            self._is_flushing_soon = True
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._is_flushing_soon = False
+        self.flush()
+
+    def _on_change(self) -> None:
+        endpoint = self.endpoint
+        if endpoint.is_over:
+            self.flush()  # the answer to a goodbye of the peer
+            if endpoint.session.state in _PARTED:
+                self._transport.close()
+            else:
+                self._transport.abort()
+            self.on_over()
+        else:
+            self.on_open()
+        self._notify()
+
+    def _notify(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # --- time
+
+    def _tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self.endpoint.tick(self._loop.time())
+        self.flush()
+        self._tick_before(due)
+        self._tick_before(self._check_stall())
+
+    def _check_stall(self) -> float | None:
+        unsent = self._transport.get_write_buffer_size()
+        return self.endpoint.check_stall(self._written - unsent, unsent, self._loop.time())
+
+    def _tick_before(self, due: float | None) -> None:
+        """Let a tick come at that time at the latest."""
+        if due is None or self.endpoint.is_over or (self._timer is not None and self._timer.when() <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._tick)
+
+
+def _identity(settings: EndpointSettings, transport: asyncio.BaseTransport) -> PeerIdentity:
+    sock: Any = transport.get_extra_info("socket")
+    if settings.url.transport == "unix":
+        return unix_identity(sock)
+    set_tcp_options(sock, settings.options)
+    peer = tcp_identity(transport.get_extra_info("peername") or ("", 0))
+    tls = transport.get_extra_info("ssl_object")
+    return peer if tls is None else attrs.evolve(peer, certificate=certificate_of(tls))
+
+
+def lost_before_it_began(settings: EndpointSettings) -> ConnectionLost:
+    """Return the error for a server that did not answer in time."""
+    return ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s")
+
+
+def _ignore() -> None:
+    """Do nothing."""

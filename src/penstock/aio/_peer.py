@@ -1,0 +1,241 @@
+"""The peer as a program on asyncio sees it, and the block around its connection.
+
+Rules of this file:
+
+* A connection has no task. With a policy to reconnect one task makes the connection again; it ends before the block is left.
+* A stream that runs and a request that waits when the connection is lost end with ConnectionLost. New ones wait for the next connection.
+"""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, TypeAlias, TypeVar, overload
+
+from penstock.aio._connection import Connection
+from penstock.aio._open import open_connection
+from penstock.aio._stream import Stream
+from penstock.aio._waiter import new_waiter
+from penstock.api import ConnectionLost, PenstockError, Rejected, UsageError
+from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, request_opening, stream_opening
+from penstock.plugins import PeerIdentity, Serializer, may_reconnect
+from penstock.session import own_copy
+
+T = TypeVar("T")
+
+SerializerOrName: TypeAlias = str | Serializer | None
+"""How a program names a serializer; None lets the type of the elements decide."""
+
+
+class Peer:
+    """The other side of a connection. Use it in the event loop that has connected."""
+
+    def __init__(self, settings: EndpointSettings, connection: Connection) -> None:
+        self.settings: EndpointSettings = settings
+        """The settings of `connect`."""
+        self._loop = asyncio.get_running_loop()
+        self._connection = connection
+        self._back: asyncio.Event | None = None  # set when the connection is back, or given up; None while there is one
+        self._gave_up: Exception | None = None
+
+    # --- facts
+
+    @property
+    def identity(self) -> PeerIdentity:
+        """The identity of the peer: its address, its certificate, its principal."""
+        return self._connection.endpoint.identity
+
+    @property
+    def is_connected(self) -> bool:
+        """True until the connection is over."""
+        return self._connection.endpoint.reason is None
+
+    @property
+    def opened_at(self) -> float | None:
+        """When both sides had said hello, on the clock of the event loop; None if they have not."""
+        return self._connection.endpoint.opened_at
+
+    async def wait_accepted(self) -> None:
+        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not."""
+        connection = await self._current()
+        await connection.wait_until(lambda: connection.endpoint.opened_at is not None)
+        connection.endpoint.raise_reason()
+
+    # --- streams
+
+    @overload
+    def subscribe(
+        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+    ) -> Stream[T]: ...
+    @overload
+    def subscribe(
+        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+    ) -> Stream[Any]: ...
+    def subscribe(
+        self,
+        publisher: str,
+        *,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
+        window_bytes: int | None = None,
+    ) -> Stream[Any]:
+        """Open a stream from the peer's publisher for the length of an ``async with`` block.
+
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
+        publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
+        large: as many as fit into `window_bytes`.
+        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
+        """
+        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes)
+        return Stream(self, opening)
+
+    # --- requests
+
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...) -> bytes: ...
+    @overload
+    async def request(self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ...) -> Any: ...
+    async def request(self, name: str, payload: object = None, *, type: Any = None, serializer: SerializerOrName = None) -> Any:
+        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+
+        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
+        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
+        A cancel here cancels there. Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that
+        cannot be read, and UsageError for a name or a payload that cannot be sent.
+        """
+        opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
+        connection = await self._current()
+        endpoint = connection.endpoint
+        if opening.needs_hello(endpoint):
+            await connection.wait_until(lambda: endpoint.opened_at is not None)
+            endpoint.raise_reason()
+        await connection.wait_until(lambda: endpoint.has_room)
+        answer = AnswerBuffer()
+        opening.open(endpoint, answer)
+        try:
+            if not answer.is_over:
+                waiter, answer.wake = new_waiter()
+                connection.flush()
+                await waiter
+            data = answer.take()
+        finally:
+            answer.give_up()
+            connection.flush()
+        return opening.value(data)
+
+    # --- for streams and for the block
+
+    async def connection_with_room(self) -> Connection:
+        """Return the connection, as soon as it is there and has room."""
+        connection = await self._current()
+        await connection.wait_until(lambda: connection.endpoint.has_room)
+        return connection
+
+    def use(self, connection: Connection) -> None:
+        """Go on over that connection."""
+        self._connection = connection
+        self._stop_waiting()
+
+    def on_lost(self) -> None:
+        """Let new streams and requests wait from now on."""
+        self._back = asyncio.Event()
+
+    def give_up(self, error: Exception) -> None:
+        """Fail the streams and requests that wait, and all new ones."""
+        self._gave_up = error
+        self._stop_waiting()
+
+    def __repr__(self) -> str:
+        return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
+
+    # --- inside
+
+    async def _current(self) -> Connection:
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError("this peer belongs to another event loop; connect in the loop, and in the thread, that uses it")
+        while self._back is not None:
+            await self._back.wait()
+        if self._gave_up is not None:
+            raise ConnectionLost(f"no further attempt to connect is made: {self._gave_up}") from self._gave_up
+        return self._connection
+
+    def _stop_waiting(self) -> None:
+        back, self._back = self._back, None
+        if back is not None:
+            back.set()
+
+
+class OpenConnection(AbstractAsyncContextManager[Peer]):
+    """The block around a connection."""
+
+    _peer: Peer
+    _connection: Connection
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self._settings = settings
+        self._attempts = Attempts(settings.reconnect, settings.registry.events, str(settings.url))
+        self._is_left = False
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Peer:
+        self._connection = await self._connect(0.0)
+        self._peer = Peer(self._settings, self._connection)
+        if self._settings.reconnect is not None:
+            self._keeper = asyncio.get_running_loop().create_task(self._keep_connected(), name="penstock reconnecting")
+        return self._peer
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._is_left = True
+        reason = self._connection.endpoint.reason
+        try:
+            if self._keeper is not None:
+                self._keeper.cancel()
+                await asyncio.wait((self._keeper,))
+        finally:
+            await self._connection.leave()
+        # A refusal is raised here as well: perhaps nothing was asked for, and no stream would tell.
+        if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._settings.reconnect is not None):
+            raise own_copy(reason)
+
+    # --- inside
+
+    async def _connect(self, pause: float) -> Connection:
+        """Return a connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        while True:
+            await asyncio.sleep(pause)
+            self._attempts.begin()
+            try:
+                connection = await open_connection(self._settings)
+            except ConnectionLost as error:
+                again = self._attempts.pause_after(error, opened_at=None, now=asyncio.get_running_loop().time())
+                if again is None:
+                    raise
+                pause = again
+            else:
+                connection.on_open = self._attempts.on_open
+                return connection
+
+    async def _keep_connected(self) -> None:
+        """Make the connection again, each time that it is lost."""
+        while True:
+            connection = self._connection
+            await connection.wait_until(lambda: False)
+            endpoint = connection.endpoint
+            reason = endpoint.reason or ConnectionLost("the connection is over")
+            # A refusal, or a fault that the next connection would have too.
+            if not may_reconnect(reason):
+                self._peer.give_up(reason)
+                return
+            self._peer.on_lost()
+            pause = self._attempts.pause_after(reason, opened_at=endpoint.opened_at, now=asyncio.get_running_loop().time())
+            try:
+                if pause is None:
+                    raise own_copy(reason)  # as the last attempt that fails
+                await connection.leave()
+                self._connection = await self._connect(pause)
+            except PenstockError as error:
+                self._peer.give_up(error)
+                return
+            self._peer.use(self._connection)

@@ -1,0 +1,19 @@
+"""A client that blocks, for scripts, notebooks and worker processes: no trio, no asyncio, no thread.
+
+::
+
+    from penstock import blocking
+
+    with blocking.connect("tcp://127.0.0.1:7000") as peer:
+        for batch in peer.batches("ticks"):
+            print(batch)
+
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`, `penstock.plugins` and `penstock.api`.
+"""
+
+from penstock.blocking._connect import connect
+from penstock.blocking._peer import Peer
+from penstock.blocking._stream import Stream
+from penstock.endpoint import Published
+
+__all__ = ["Peer", "Published", "Stream", "connect"]

@@ -1,0 +1,123 @@
+"""One transport connection with its endpoint: it moves bytes between them while the program waits.
+
+Rules of this file:
+
+* Nothing runs between two calls of the program: no thread, no signal. What has arrived waits in the socket, bounded by the demand.
+* An interrupt (Ctrl-C) that arrives while the connection waits leaves it usable. One that arrives in any other place may have cut a
+  message in two, so the connection is then closed without a goodbye.
+"""
+
+from collections.abc import Callable
+from time import monotonic
+from typing import ParamSpec, TypeVar
+
+from penstock.api import ConnectionLost, StreamTimeout
+from penstock.blocking._wire import Wire, open_wire
+from penstock.endpoint import Endpoint, EndpointSettings
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Connection:
+    """One connection."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        """Connect. Raises ConnectionLost if no server answers."""
+        self._wire: Wire = open_wire(settings)
+        self.endpoint: Endpoint = Endpoint(settings, self._wire.peer, monotonic(), agreed=self._wire.agreed)
+        self._unsent = memoryview(b"")
+        self._sent = 0
+        self._is_cut = False  # an interrupt came while a message was handled
+
+    def attend(self, act: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Call `act`, which changes the connection. After an interrupt inside it the connection is not used any more."""
+        self._is_cut = True
+        try:
+            result = act(*arguments, **options)
+        except Exception:
+            self._is_cut = False
+            raise
+        self._is_cut = False
+        return result
+
+    def wait_until(self, is_reached: Callable[[], bool], deadline: float | None, what: str) -> None:
+        """Move bytes until `is_reached()` is true, or the connection is over. Raises StreamTimeout at the deadline."""
+        while not is_reached() and not self.endpoint.is_over:
+            if deadline is not None and monotonic() >= deadline:
+                raise StreamTimeout(f"{what} did not come in time (timeout=)")
+            self.step(deadline)
+
+    def step(self, deadline: float | None) -> None:
+        """Send what waits, wait for the peer until the deadline at most, and act on what has arrived."""
+        due = self.attend(self._work)
+        if self.endpoint.is_over:
+            return
+        times = [time for time in (due, deadline) if time is not None]
+        seconds = max(0.0, min(times) - monotonic()) if times else None
+        self._wire.wait(0.0 if self.endpoint.has_work else seconds, output=bool(self._unsent))
+        self.attend(self._receive)
+
+    def flush(self) -> None:
+        """Send what waits, as far as the system takes it."""
+        endpoint = self.endpoint
+        try:
+            while self._unsent or endpoint.has_output:
+                if not self._unsent:
+                    self._unsent = memoryview(endpoint.take())
+                sent = self._wire.send(self._unsent)
+                self._sent += sent
+                self._unsent = self._unsent[sent:]
+                if not sent:
+                    break
+        except OSError as error:
+            self._unsent = memoryview(b"")
+            endpoint.end_of_input(error)
+
+    def leave(self) -> None:
+        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, and close the socket."""
+        is_orderly = False
+        try:
+            if not self._is_cut:
+                self.attend(self.endpoint.close)
+                while not self.endpoint.is_over and not self.endpoint.has_left:
+                    self.step(None)
+                self.attend(self.flush)  # the answer to a goodbye of the peer
+                is_orderly = True
+        finally:
+            # Also if an interrupt ends the wait.
+            self._wire.end(in_good_order=is_orderly)
+            self._unsent = memoryview(b"")
+            self.endpoint.release()
+
+    # --- inside
+
+    def _work(self) -> float | None:
+        """Do what is due, let publishers run, and send. Return when something is due."""
+        endpoint = self.endpoint
+        due = endpoint.tick(monotonic())
+        if endpoint.has_work:
+            endpoint.run_publishers(monotonic)
+        self.flush()
+        stalled = endpoint.check_stall(self._sent, len(self._unsent), monotonic())
+        return due if stalled is None else stalled if due is None else min(due, stalled)
+
+    def _receive(self) -> None:
+        try:
+            data = self._wire.receive()
+        except OSError as error:
+            self.endpoint.end_of_input(error)
+            return
+        if data:
+            self.endpoint.receive(data, monotonic())
+        elif data is not None:
+            self.endpoint.end_of_input()
+        self.flush()
+
+
+def connect_once(settings: EndpointSettings) -> Connection:
+    """Return a new connection. Raises ConnectionLost if no server answers."""
+    try:
+        return Connection(settings)
+    except TimeoutError:
+        raise ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s") from None

@@ -1,0 +1,293 @@
+"""The peer as a program sees it that blocks while it waits, and the block around its connection."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
+from time import monotonic
+from types import TracebackType
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+
+from penstock.api import ConnectionLost, Rejected
+from penstock.blocking._connection import Connection, connect_once
+from penstock.blocking._guard import OneThread
+from penstock.blocking._stream import Stream, read_batches
+from penstock.endpoint import (
+    DEFAULT_DEMAND,
+    AnswerBuffer,
+    Attempts,
+    EndpointSettings,
+    StreamBuffer,
+    StreamOpening,
+    request_opening,
+    stream_opening,
+)
+from penstock.plugins import PeerIdentity, Serializer, may_reconnect
+from penstock.session import own_copy
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+SerializerOrName: TypeAlias = str | Serializer | None
+"""How a program names a serializer; None lets the type of the elements decide."""
+
+
+class Peer:
+    """The other side of a connection. One thread at a time uses it; the program answers the peer while it waits in a call of it."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self.settings: EndpointSettings = settings
+        """The settings of `connect`."""
+        self._guard = OneThread()
+        self._attempts = Attempts(settings.reconnect, settings.registry.events, str(settings.url))
+        self._is_left = False
+        self._connection: Connection = self._connect(0.0)
+
+    # --- facts
+
+    @property
+    def identity(self) -> PeerIdentity:
+        """The identity of the peer: its address, its certificate, its principal."""
+        return self._connection.endpoint.identity
+
+    @property
+    def is_connected(self) -> bool:
+        """True until the connection is over, as far as this side has heard: it listens while it waits."""
+        return self._connection.endpoint.reason is None
+
+    @property
+    def opened_at(self) -> float | None:
+        """When both sides had said hello, on the clock `time.monotonic`; None if they have not."""
+        return self._connection.endpoint.opened_at
+
+    # --- waiting
+
+    def wait_accepted(self, *, timeout: float | None = None) -> None:
+        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not; after `timeout` seconds StreamTimeout."""
+        with self._guard:
+            connection = self._current()
+            connection.wait_until(lambda: connection.endpoint.opened_at is not None, _deadline(timeout), "the hello of the peer")
+            connection.endpoint.raise_reason()
+
+    def run(self, seconds: float | None = None) -> None:
+        """Act on what the peer sends for so many seconds, or until the connection is over: the peer reads the `publishers` meanwhile.
+
+        With 0 it acts on what has arrived, and returns. A program that works for longer than `Limits.keepalive` between two other calls
+        calls this one, because the connection would be taken for dead.
+        """
+        with self._guard:
+            deadline = _deadline(seconds)
+            while not self._connection.endpoint.is_over:
+                self._connection.step(deadline)
+                if deadline is not None and monotonic() >= deadline:
+                    break
+
+    # --- streams
+
+    @overload
+    def subscribe(
+        self,
+        publisher: str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        timeout: float | None = ...,
+    ) -> Stream[T]: ...
+    @overload
+    def subscribe(
+        self,
+        publisher: str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        timeout: float | None = ...,
+    ) -> Stream[Any]: ...
+    def subscribe(
+        self,
+        publisher: str,
+        *,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
+        window_bytes: int | None = None,
+        timeout: float | None = None,
+    ) -> Stream[Any]:
+        """Open a stream from the peer's publisher for the length of a ``with`` block.
+
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
+        publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
+        large: as many as fit into `window_bytes`. A wait for an element that takes longer than `timeout` seconds raises StreamTimeout.
+        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
+        """
+        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes)
+        return Stream(self, opening, timeout)
+
+    @overload
+    def batches(
+        self,
+        publisher: str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        timeout: float | None = ...,
+    ) -> Generator[list[T], None, None]: ...
+    @overload
+    def batches(
+        self,
+        publisher: str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        timeout: float | None = ...,
+    ) -> Generator[list[Any], None, None]: ...
+    def batches(self, publisher: str, **options: Any) -> Generator[list[Any], None, None]:
+        """Return a generator of lists of all elements that have arrived, never empty: the fastest way to read a publisher of the peer.
+
+        The first step opens the stream, and closing the generator cancels it. The options are those of `subscribe`.
+        """
+        # Not a generator function itself: a mistake in the arguments is raised at the call.
+        return read_batches(self.subscribe(publisher, **options))
+
+    # --- requests
+
+    @overload
+    def request(
+        self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ..., timeout: float | None = ...
+    ) -> T: ...
+    @overload
+    def request(
+        self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ..., timeout: float | None = ...
+    ) -> bytes: ...
+    @overload
+    def request(
+        self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ..., timeout: float | None = ...
+    ) -> Any: ...
+    def request(
+        self, name: str, payload: object = None, *, type: Any = None, serializer: SerializerOrName = None, timeout: float | None = None
+    ) -> Any:
+        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+
+        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
+        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that cannot be read, UsageError for
+        a name or a payload that cannot be sent, and StreamTimeout after `timeout` seconds. Then, and if it is interrupted, it cancels.
+        """
+        opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
+        with self._guard:
+            connection, deadline, answer = self._current(), _deadline(timeout), AnswerBuffer()
+            endpoint, what = connection.endpoint, f"the answer to request({name!r})"
+            if opening.needs_hello(endpoint):
+                connection.wait_until(lambda: endpoint.opened_at is not None, deadline, what)
+                endpoint.raise_reason()
+            connection.wait_until(lambda: endpoint.has_room, deadline, what)
+            connection.attend(opening.open, endpoint, answer)
+            try:
+                connection.wait_until(lambda: answer.is_over, deadline, what)
+                data = answer.take()
+            finally:
+                connection.attend(answer.give_up)
+                connection.attend(connection.flush)
+            return opening.value(data)
+
+    # --- for streams and for the block
+
+    def open_stream(self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None) -> None:
+        """Open a stream as soon as the connection is there and has room."""
+        with self._guard:
+            connection = self._current()
+            connection.wait_until(lambda: connection.endpoint.has_room, _deadline(timeout), "room to subscribe")
+            connection.attend(opening.open, connection.endpoint, buffer)
+            connection.attend(connection.flush)
+
+    def take(self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None) -> T:
+        """Return what `take` returns, as soon as that is not None. Raises what `take` raises."""
+        with self._guard:
+            connection = self._connection
+            deadline = _deadline(timeout)
+            while True:
+                # Before the wait and after it: to take may request more elements.
+                taken = connection.attend(take)
+                connection.attend(connection.flush)
+                if taken is not None:
+                    return taken
+                connection.wait_until(is_readable, deadline, "an element")
+
+    def attend(self, act: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """Call `act`, which changes the connection, and send what it has queued."""
+        with self._guard:
+            result = self._connection.attend(act, *arguments, **options)
+            self._connection.attend(self._connection.flush)
+            return result
+
+    def leave(self) -> Exception | None:
+        """Say goodbye and close. Return why the connection was over before, if it was."""
+        with self._guard:
+            self._is_left = True
+            reason = self._connection.endpoint.reason
+            self._connection.leave()
+            return reason
+
+    def __repr__(self) -> str:
+        return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
+
+    # --- inside
+
+    def _current(self) -> Connection:
+        """Return the connection; make it again if it was lost and there is a policy for that."""
+        endpoint = self._connection.endpoint
+        reason = endpoint.reason
+        if reason is None or self._is_left or not may_reconnect(reason) or self.settings.reconnect is None:
+            return self._connection
+        pause = self._attempts.pause_after(reason, opened_at=endpoint.opened_at, now=monotonic())
+        if pause is None:
+            raise ConnectionLost(f"no further attempt to connect is made: {reason}") from reason
+        self._connection.leave()
+        self._connection = self._connect(pause)
+        return self._connection
+
+    def _connect(self, pause: float) -> Connection:
+        """Return a connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        while True:
+            time.sleep(pause)
+            self._attempts.begin()
+            try:
+                connection = connect_once(self.settings)
+            except ConnectionLost as error:
+                again = self._attempts.pause_after(error, opened_at=None, now=monotonic())
+                if again is None:
+                    raise
+                pause = again
+            else:
+                self._attempts.on_open()
+                return connection
+
+
+class OpenConnection(AbstractContextManager[Peer]):
+    """The block around a connection."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self._settings = settings
+        self._peer: Peer | None = None
+
+    def __enter__(self) -> Peer:
+        self._peer = Peer(self._settings)
+        return self._peer
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            reason = peer.leave()
+            # A refusal is raised here as well: perhaps nothing was asked for, and no stream would tell.
+            if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._settings.reconnect is not None):
+                raise own_copy(reason)
+
+
+def _deadline(seconds: float | None) -> float | None:
+    return None if seconds is None else monotonic() + seconds

@@ -1,0 +1,42 @@
+"""One connection of a client without I/O and without trio: what `penstock.blocking` and `penstock.aio` have in common.
+
+A session with its deadlines and its output, the consumer's end of a stream, the publishers of the client, and the settings of `connect`.
+The owner of an `Endpoint` reads and writes the transport and reads the clock. May import `penstock.protocols`, `penstock.builtin` and the
+layers below them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
+"""
+
+from penstock.endpoint._answer import AnswerBuffer
+from penstock.endpoint._attempts import Attempts
+from penstock.endpoint._endpoint import Endpoint, PublishTo, publish_iterator
+from penstock.endpoint._opening import RequestOpening, StreamOpening, request_opening, stream_opening
+from penstock.endpoint._own_registry import own_registry
+from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
+from penstock.endpoint._reports import Report, log_failure, report
+from penstock.endpoint._settings import EndpointSettings, endpoint_settings
+from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamEnd
+
+__all__ = [
+    "BURST",
+    "DEFAULT_DEMAND",
+    "TURN_SECONDS",
+    "AnswerBuffer",
+    "Attempts",
+    "Endpoint",
+    "EndpointSettings",
+    "PublishTo",
+    "Published",
+    "PublishedIterator",
+    "Report",
+    "RequestOpening",
+    "StreamBuffer",
+    "StreamEnd",
+    "StreamOpening",
+    "bytes_of",
+    "endpoint_settings",
+    "log_failure",
+    "own_registry",
+    "publish_iterator",
+    "report",
+    "request_opening",
+    "stream_opening",
+]

@@ -1,0 +1,93 @@
+"""The delegate of a client's session: what the session tells, and what the program offers to the peer."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutine
+from typing import Any
+
+import attrs
+
+from penstock.api import NO_SUCH, UsageError
+from penstock.endpoint._published import failed_publisher
+from penstock.endpoint._reports import report
+from penstock.endpoint._settings import EndpointSettings
+from penstock.plugins import PeerIdentity
+from penstock.session import SendingStream, Session
+
+
+class ClientDelegate:
+    """Answers the calls of the session of a client."""
+
+    session: Session
+
+    def __init__(self, settings: EndpointSettings, identity: PeerIdentity) -> None:
+        self.settings: EndpointSettings = settings
+        self.identity: PeerIdentity = identity
+        self.opened_at: float | None = None
+        """When both sides had said hello, if they have."""
+        self.reason: Exception | None = None
+        """Why the connection is over, once it is."""
+        self.wake: Callable[[], None] = ignore
+        """Called when something is queued while nothing was."""
+        self.on_change: Callable[[], None] = ignore
+        """Called when the connection has opened, and when it is over."""
+
+    def forget_owner(self) -> None:
+        """Call the owner no more: the transport is closed."""
+        self.wake = self.on_change = ignore
+
+    @abstractmethod
+    def attach(self, stream: SendingStream, /) -> None:
+        """Attach the publisher of an accepted stream."""
+
+    def identify(self) -> PeerIdentity:
+        """Return the identity of the peer."""
+        return self.identity
+
+    def recognise(self, principal: Any) -> None:
+        """Add the principal to the identity of the peer."""
+        self.identity = attrs.evolve(self.identity, principal=principal)
+
+    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+        """Fail: no task is here that could await."""
+        if iscoroutine(awaitable):
+            awaitable.close()
+        then(None, UsageError("an extension needs a task, and this client has none; use penstock.connect()"))
+
+    def on_open(self) -> None:
+        """Both sides have said hello."""
+        self.opened_at = self.session.channel.now
+        self.on_change()
+
+    def serve(self, stream: SendingStream) -> None:
+        """Accept a stream to a publisher of the program; its iterator is made with the first demand."""
+        if isinstance(stream.target, str) and stream.target in self.settings.publishers:
+            stream.accept(idle_until_demand=True)
+        else:
+            stream.refuse(NO_SUCH)
+
+    def on_introduction(self, data: bytes) -> None:
+        """Do nothing: only a server gets one."""
+
+    def on_fire_and_forget(self, target: Any) -> None:
+        """Drop a message that has no answer: this client handles none."""
+
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
+        """Report the failure of a publisher of the program."""
+        report(self.settings.on_violation, failed_publisher(error))
+
+    def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
+        """Do nothing: the peer was told."""
+
+    def on_warning(self, warning: Exception) -> None:
+        """Report what deserves attention and ends nothing."""
+        report(self.settings.on_violation, warning)
+
+    def on_end(self, error: Exception) -> None:
+        """Note why the session has ended."""
+        self.reason = error
+        self.on_change()
+
+
+def ignore() -> None:
+    """Do nothing."""

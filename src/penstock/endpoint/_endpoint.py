@@ -1,0 +1,227 @@
+"""One connection of a client without I/O: a session with its deadlines, its output, and the publishers that its peer has subscribed to.
+
+The owner reads and writes the transport, reads the clock, and calls the methods here. All of them are plain calls that never wait.
+
+Rules of this file:
+
+* Received bytes go to `receive`, and a call with no bytes goes on with what is left. `end_of_input` ends the connection.
+* `take` returns the bytes to send. `check_stall` gets their count that the transport has not taken, and gives up a peer that takes none.
+* `tick` does what is due; call it again at the time that it returns, and after `receive`.
+* Code of the program runs in `run_publishers` only: never while received bytes are acted on.
+"""
+
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
+from penstock.endpoint._delegate import ClientDelegate
+from penstock.endpoint._published import PublishedIterator
+from penstock.endpoint._reports import report
+from penstock.endpoint._settings import EndpointSettings
+from penstock.plugins import PeerIdentity
+from penstock.session import CUT, CUT_EARLY, SendingStream, Session, own_copy, release_session
+
+LINGER_BYTES: Final = 1 << 20
+"""Bytes that are still read after this side's goodbye. Elements that were asked for may be under way; more of them is an attack."""
+
+TIMER_GRANULARITY: Final = 0.05
+"""The most seconds between two ticks while bytes arrive."""
+
+PublishTo = Callable[["Endpoint", SendingStream], None]
+"""Attaches the publisher that the program offers under the name of a stream."""
+
+
+def publish_iterator(endpoint: "Endpoint", stream: SendingStream) -> None:
+    """Attach an iterable, which `Endpoint.run_publishers` pulls."""
+    publisher = PublishedIterator(endpoint.settings.publishers[stream.target], stream, endpoint.add_runnable)
+    stream.on_subscribe(publisher)
+
+
+class Endpoint(ClientDelegate):
+    """One connection of a client. It is the delegate of its session."""
+
+    def __init__(
+        self,
+        settings: EndpointSettings,
+        identity: PeerIdentity,
+        now: float,
+        *,
+        agreed: str | None = None,
+        publish: PublishTo = publish_iterator,
+    ) -> None:
+        """`agreed` is the name of the protocol that TLS has negotiated."""
+        super().__init__(settings, identity)
+        self._publish = publish
+        # Ordered: each publisher gets one turn before any gets the next.
+        self._runnable: dict[PublishedIterator, None] = {}
+        self._lingered = 0
+        self._is_released = False
+        self._stall = _StallWatch(settings.limits.write_stall, settings.limits.min_drain)
+        self._due: float | None = now
+        dialect, dialect_settings = settings.dialect, settings.dialect_settings(agreed)
+        self.session: Session = Session(
+            self, lambda session: dialect(session, dialect_settings), role=Role.CLIENT, limits=settings.limits, random=random.random
+        )
+        # Looked up at each call: the owner sets it later.
+        self.session.outbox.wake = self._wake_owner
+        self.session.streams.use.publishes = lambda: bool(settings.publishers)
+        self.session.start(now)
+
+    # --- facts
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is sent or received any more, except an answer to the peer's goodbye in the outbox."""
+        return self.session.state.is_over
+
+    @property
+    def is_closing(self) -> bool:
+        """One side has said goodbye, or the connection is over."""
+        return self.session.state.is_closing
+
+    @property
+    def has_room(self) -> bool:
+        """A request may be queued. On a closing connection the request itself raises."""
+        return self.session.outbox.room() > 0 or self.session.state.is_closing
+
+    @property
+    def has_work(self) -> bool:
+        """`run_publishers` has something to do."""
+        return bool(self._runnable)
+
+    @property
+    def has_output(self) -> bool:
+        """`take` returns something."""
+        return not self.session.outbox.is_empty
+
+    @property
+    def has_left(self) -> bool:
+        """The peer goes on sending after the goodbye of this side: it is not worth waiting for its answer."""
+        return self._lingered > LINGER_BYTES
+
+    # --- for the owner: bytes and time
+
+    def receive(self, data: bytes, now: float, *, most: int | None = None) -> bool:
+        """Act on received bytes, at most `most` messages. Return whether there is more to do: then call again with no bytes."""
+        if self.session.state.is_closing:
+            self._lingered += len(data)
+        more = self.session.receive(data, now) if most is None else self.session.receive(data, now, most=most)
+        # During the handshake, and behind a goodbye, a message may move a deadline. Else one tick serves all messages for a while.
+        soon = now if self.opened_at is None or self.session.state.is_closing else now + TIMER_GRANULARITY
+        self._due = soon if self._due is None else min(self._due, soon)
+        return more
+
+    def end_of_input(self, cause: OSError | None = None, *, error: Exception | None = None) -> None:
+        """End the connection: the transport has ended, with `cause` if it failed."""
+        if error is None and cause is not None:
+            how = CUT_EARLY if self.opened_at is None else f"{CUT}."
+            error = ConnectionLost(f"{how} The system says: {cause}")
+        self.session.end_of_input(error, is_clean=cause is None and error is None)
+
+    def take(self) -> bytearray:
+        """Return bytes to send, perhaps none."""
+        return self.session.take()
+
+    def tick(self, now: float) -> float | None:
+        """Do what is due. Return when to call again, None for never."""
+        if self._due is None or now >= self._due or self.session.state.is_closing:
+            self._due = self.session.tick(now)
+        return self._due
+
+    def check_stall(self, sent: int, unsent: int, now: float) -> float | None:
+        """Give up a peer that takes next to nothing. `sent` bytes have left this side in all, and `unsent` bytes wait in the transport.
+
+        Return when to call again, None if nothing waits.
+        """
+        due = self._stall.look(sent, unsent, now)
+        if due is None or now < due:
+            return due
+        limits = f"{self.settings.limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
+        text = f"the peer took next to nothing of what was sent to it for {limits}, which ended the connection"
+        self.session.end_of_input(ConnectionLost(text))
+        return None
+
+    def run_publishers(self, clock: Callable[[], float]) -> None:
+        """Give each publisher with demand one turn."""
+        runnable, self._runnable = self._runnable, {}
+        for publisher in runnable:
+            self._run(publisher, clock)
+
+    # --- for the owner: streams
+
+    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:
+        """Open a stream to what the peer publishes."""
+        self.session.streams.subscribe(target, subscriber, window)
+
+    def raise_reason(self) -> None:
+        """Raise why the connection is over, if it is."""
+        if self.reason is not None:
+            raise own_copy(self.reason)
+
+    def add_runnable(self, publisher: PublishedIterator) -> None:
+        """Let a publisher run in the next `run_publishers`."""
+        self._runnable[publisher] = None
+        self.wake()
+
+    def attach(self, stream: SendingStream, /) -> None:
+        self._publish(self, stream)
+
+    def source_of(self, stream: SendingStream, /) -> None:
+        """Return None: extensions that look at sources are not used here."""
+
+    # --- for the owner: the end
+
+    def close(self) -> None:
+        """Say goodbye: every stream ends now, in both directions."""
+        self.session.close("")
+
+    def release(self) -> None:
+        """End at once if the connection is not over, and break the circles of references: the transport is closed. Call it once or more."""
+        if self._is_released:
+            return
+        self._is_released = True
+        self.forget_owner()
+        if not self.session.state.is_over:
+            self.session.end_of_input()
+        runnable, self._runnable = self._runnable, {}
+        for publisher in runnable:
+            self._close(publisher)
+        release_session(self.session)
+
+    # --- inside
+
+    def _wake_owner(self) -> None:
+        self.wake()
+
+    def _run(self, publisher: PublishedIterator, clock: Callable[[], float]) -> None:
+        try:
+            if publisher.run(clock):
+                self._runnable[publisher] = None
+        except Exception as error:  # boundary: the cleanup of the program's iterator
+            report(self.settings.on_violation, error)
+
+    def _close(self, publisher: PublishedIterator) -> None:
+        try:
+            publisher.close()
+        except Exception as error:  # boundary: the cleanup of the program's iterator
+            report(self.settings.on_violation, error)
+
+
+class _StallWatch:
+    """Tells when a peer takes less than `least` bytes within `seconds`, although bytes wait for it."""
+
+    def __init__(self, seconds: float, least: int) -> None:
+        self._seconds = seconds
+        self._least = least
+        self._since: float | None = None
+        self._sent = 0
+
+    def look(self, sent: int, unsent: int, now: float) -> float | None:
+        """Return when the peer counts as stalled, None if nothing waits for it."""
+        if not unsent:
+            self._since = None
+            return None
+        if self._since is None or sent - self._sent >= self._least:
+            self._since, self._sent = now, sent
+        return self._since + self._seconds

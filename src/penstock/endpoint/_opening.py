@@ -1,0 +1,93 @@
+"""What a client opens on its peer, checked and prepared without I/O: a stream, or a request by name."""
+
+from typing import Any
+
+import attrs
+
+from penstock.api import ByteWindow, Limits, Model, UsageError, shown
+from penstock.endpoint._answer import AnswerBuffer
+from penstock.endpoint._endpoint import Endpoint
+from penstock.endpoint._settings import EndpointSettings
+from penstock.endpoint._stream_buffer import StreamBuffer
+from penstock.plugins import Serializer, encode_payload, load_answer, resolve_serializer
+from penstock.session import target_of
+
+
+@attrs.frozen
+class StreamOpening:
+    """A subscription that is not opened yet. Its arguments are checked."""
+
+    name: str
+    demand: int
+    loader: Serializer | None
+    window_bytes: int
+
+    def open(self, endpoint: Endpoint, buffer: StreamBuffer) -> None:
+        """Subscribe over a connection. Call it when the outbox has room."""
+        endpoint.subscribe(self.name, buffer, buffer.window)
+
+    def buffer(self, limits: Limits) -> StreamBuffer:
+        """Return the consumer's end."""
+        return StreamBuffer(demand=self.demand, loader=self.loader, window=ByteWindow(self.window_bytes, limits.max_element))
+
+
+@attrs.frozen
+class RequestOpening:
+    """A request by name that is not sent yet. Its arguments are checked."""
+
+    name: str
+    payload: bytes | None
+    loader: Serializer | None
+
+    def needs_hello(self, endpoint: Endpoint) -> bool:
+        """Return whether the form of the request depends on the extensions of the peer, which are not known yet."""
+        return self.payload is not None and Model.RESPONSE not in endpoint.session.channel.dialect.models and endpoint.opened_at is None
+
+    def open(self, endpoint: Endpoint, answer: AnswerBuffer) -> None:
+        """Send the request. Call it when the outbox has room. Raises UsageError if the peer lacks the extension *requests*."""
+        endpoint.subscribe(target_of(endpoint.session, self.name, self.payload), answer)
+
+    def value(self, data: bytes) -> Any:
+        """Return the value of the answer."""
+        return data if self.loader is None else load_answer(self.loader, self.name, data)
+
+
+def stream_opening(
+    settings: EndpointSettings, name: str, *, kind: Any, demand: int, serializer: str | Serializer | None, window_bytes: int | None
+) -> StreamOpening:
+    """Check the arguments of `subscribe`. Raises UsageError."""
+    _check_name(name, settings.limits)
+    if window_bytes is None:
+        window_bytes = settings.limits.window_bytes
+    # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
+    elif type(window_bytes) is not int or window_bytes < 1:
+        raise UsageError(
+            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
+        )
+    opening = StreamOpening(name, demand, resolve_serializer(settings.registry, serializer, kind), window_bytes)
+    opening.buffer(settings.limits)  # a demand that is no number is refused here
+    return opening
+
+
+def request_opening(
+    settings: EndpointSettings, name: str, payload: object, *, kind: Any, serializer: str | Serializer | None
+) -> RequestOpening:
+    """Check the arguments of `request`. Raises UsageError."""
+    loader = resolve_serializer(settings.registry, serializer, kind)
+    data = encode_payload(settings.registry, serializer, payload)
+    _check_name(name, settings.limits)
+    return RequestOpening(name, data, loader)
+
+
+def _check_name(name: object, limits: Limits) -> None:
+    """Raise UsageError for a name that the peer would refuse: there it costs the whole connection, here only the call."""
+    if not isinstance(name, str):
+        raise UsageError(f"{shown(name)} cannot be a publisher's name: give a str")
+    if not name:
+        raise UsageError("the name is empty; give the publisher's name")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise UsageError(f"{name!a} cannot be a publisher's name: it holds half a character, which has no UTF-8") from None
+    if size > limits.max_name:
+        raise UsageError(f"a publisher's name of {size} bytes; {limits.max_name} is the most (Limits.max_name)")

@@ -1,0 +1,196 @@
+"""One connection on asyncio: hostile servers, deadlines, pings, and cancellation at each step."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from penstock import aio
+from penstock.api import (
+    ConnectionLost,
+    Limits,
+    Rejected,
+)
+from tests.aio._run import SECONDS, run, with_threads
+from tests.blocking._trio_server import Served, raw_server, read_hello, serving
+
+SERVER_HELLO = bytes.fromhex("020000")
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with serving() as running:
+        yield running
+
+
+def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
+    """The whole program is cancelled after each number of passes of the loop: no task, no socket and no waiting future is left."""
+
+    async def program(steps: list[str]) -> None:
+        async def one_by_one() -> AsyncIterator[bytes]:
+            while True:
+                yield b"x"
+
+        async with aio.connect(served.url, publishers={"mine": one_by_one}, limits=Limits(goodbye_timeout=0.5)) as peer:
+            steps.append("connected")
+            assert await peer.request("echo", b"a") == b"a"
+            steps.append("asked")
+            async with peer.subscribe("forever", demand=4) as stream:
+                for _ in range(10):
+                    await anext(stream)
+                steps.append("read")
+            asking = asyncio.ensure_future(peer.request("collect?name=mine"))
+            try:
+                await asyncio.sleep(0.01)
+            finally:
+                asking.cancel()
+                await asyncio.wait((asking,))
+            steps.append("served")
+        steps.append("left")
+
+    async def cancel_after(passes: int) -> list[str]:
+        steps: list[str] = []
+        task = asyncio.ensure_future(program(steps))
+        for _ in range(passes):
+            await asyncio.sleep(0)
+            if task.done():
+                break
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return steps
+
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    reached: set[str] = set()
+    passes = 0
+    while "left" not in reached and passes < 4000:
+        reached |= {*run(cancel_after(passes))}
+        passes += 1 if passes < 40 else passes // 2
+    assert {"connected", "asked", "read", "served", "left"} <= reached
+    assert len([*Path("/proc/self/fd").iterdir()]) <= opened
+
+
+def test_the_block_is_left_although_its_goodbye_is_cancelled() -> None:
+    """A server that never answers: a cancel of the wait for its answer closes the transport at once."""
+
+    def script(sock: socket.socket) -> None:
+        read_hello(sock)
+        sock.sendall(SERVER_HELLO)
+        while sock.recv(4096):
+            pass
+
+    async def main(url: str) -> None:
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                async with aio.connect(url, limits=Limits(goodbye_timeout=15.0)):
+                    pass
+        assert time.monotonic() - began < 10
+
+    with raw_server(script) as url:
+        run(main(url))
+
+
+def test_a_server_that_is_gone_ends_the_stream() -> None:
+    """Streams that run and requests after that raise ConnectionLost."""
+
+    async def main(served: Served) -> None:
+        async with aio.connect(served.url) as peer, peer.subscribe("silent") as stream:
+            await anext(stream)
+            await asyncio.to_thread(served.stop)
+            with pytest.raises(ConnectionLost, match="shut"):
+                await anext(stream)
+            with pytest.raises(ConnectionLost):
+                await peer.request("echo")
+            assert not peer.is_connected
+
+    with serving() as served:
+        run(with_threads(main(served)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "match"),
+    [
+        (b"", ConnectionLost, "before the peer said hello"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ConnectionLost, "broke the protocol"),
+        (bytes.fromhex("020900"), Rejected, "version"),
+        (SERVER_HELLO + b"\x7f", ConnectionLost, "broke the protocol"),
+        (SERVER_HELLO, ConnectionLost, "without a goodbye"),
+        (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
+    ],
+)
+def test_bytes_of_a_hostile_server_end_the_connection(answer: bytes, error: type[Exception], match: str) -> None:
+    """Each is an error of the call that waits, and nothing is left."""
+
+    def script(sock: socket.socket) -> None:
+        read_hello(sock)
+        sock.sendall(answer)
+        sock.shutdown(socket.SHUT_WR)
+        while sock.recv(4096):
+            pass
+
+    async def main(url: str) -> None:
+        async with aio.connect(url) as peer:
+            with pytest.raises(error, match=match):
+                await peer.request("echo")
+
+    with raw_server(script) as url:
+        try:
+            run(main(url))
+        except Rejected:
+            assert error is Rejected
+
+
+def test_a_server_that_reads_nothing_is_given_up() -> None:
+    """Elements of the client pile up in the system's buffers, and `Limits.write_stall` ends the connection."""
+    asked = threading.Event()
+
+    def script(sock: socket.socket) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        read_hello(sock)
+        sock.sendall(SERVER_HELLO + bytes.fromhex("10") + b"\x03all\x00" + b"\xff" * 8 + b"\x7f")
+        asked.wait(SECONDS)
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield b"x" * 10_000
+
+    async def main(url: str) -> None:
+        async with aio.connect(url, publishers={"all": endless}, limits=Limits(write_stall=0.2)) as peer:
+            with pytest.raises(ConnectionLost, match="took next to nothing"):
+                await peer.request("echo")
+            asked.set()
+
+    with raw_server(script) as url:
+        run(main(url))
+
+
+def test_pings_are_answered_without_a_task() -> None:
+    """A ping gets its pong although no task of the program waits for the connection."""
+    pongs: list[bytes] = []
+    answered = threading.Event()
+
+    def script(sock: socket.socket) -> None:
+        read_hello(sock)
+        sock.sendall(bytes.fromhex("02000101 40026869"))
+        received = b""
+        while b"hi" not in received:
+            received += sock.recv(4096)
+        pongs.append(received[-4:])
+        answered.set()
+        while sock.recv(4096):
+            pass
+
+    async def main(url: str) -> None:
+        async with aio.connect(url, limits=Limits(goodbye_timeout=0.1)):
+            while not answered.is_set():
+                await asyncio.sleep(0.01)
+
+    with raw_server(script) as url:
+        run(main(url))
+    assert pongs == [bytes.fromhex("41026869")]

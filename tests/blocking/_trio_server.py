@@ -1,0 +1,190 @@
+"""A server of penstock on trio in a thread, for clients that block or run on asyncio; and raw servers that misbehave."""
+
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+import penstock
+from penstock.plugins import TransportOptions
+from tests._real_time import HANGS_AFTER
+
+
+@dataclass
+class Quote:
+    name: str
+    price: int
+
+
+class Served:
+    """What the server has seen."""
+
+    def __init__(self) -> None:
+        self.most_outstanding = 0
+        self.stopped: list[str] = []
+        self.heard: list[Any] = []
+        self.url = ""
+        self.server: Any = None
+        self._token: Any = None
+        self._scope: Any = None
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run an async function in the server's thread."""
+        return trio.from_thread.run(function, *arguments, trio_token=self._token)
+
+    def stop(self) -> None:
+        trio.from_thread.run_sync(self._scope.cancel, trio_token=self._token)
+
+
+def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publishers
+    made = penstock.Service()
+
+    @made.publisher("numbers")
+    async def numbers(count: int = 10, size: int = 0) -> AsyncIterator[bytes]:
+        try:
+            for number in range(count):
+                yield b"%d" % number if not size else (b"%d" % number).rjust(size)
+        finally:
+            served.stopped.append("numbers")
+
+    @made.publisher("packed", element_size=4)
+    async def packed(count: int = 10) -> AsyncIterator[bytes]:
+        for number in range(count):
+            yield b"%04d" % number
+
+    @made.publisher("quotes")
+    async def quotes() -> AsyncIterator[Quote]:
+        for number in range(3):
+            yield Quote("EURUSD", number)
+
+    @made.publisher("forever")
+    async def forever() -> AsyncIterator[bytes]:
+        number = 0
+        try:
+            while True:
+                yield b"%d" % number
+                number += 1
+        finally:
+            served.stopped.append("forever")
+
+    @made.publisher("silent")
+    async def silent() -> AsyncIterator[bytes]:
+        try:
+            yield b"first"
+            await trio.sleep_forever()
+        finally:
+            served.stopped.append("silent")
+
+    @made.publisher("failing")
+    async def failing() -> AsyncIterator[bytes]:
+        yield b"one"
+        raise penstock.PublicError("out of paper")
+
+    @made.request("echo")
+    async def echo(payload: bytes = b"nothing") -> bytes:
+        return payload
+
+    @made.request("never")
+    async def never() -> bytes:
+        try:
+            await trio.sleep_forever()
+        finally:
+            served.stopped.append("never")
+
+    @made.request("collect")
+    async def collect(name: str = "", demand: int = 4) -> bytes:
+        """Read a publisher of the client, and answer with its elements."""
+        (client,) = served.server.peers
+        async with client.subscribe(name, demand=demand) as stream:
+            got = [element async for element in stream]
+        return b",".join(got)
+
+    @made.request("hold")
+    async def hold(name: str = "", demand: int = 4) -> bytes:
+        """Ask a publisher of the client for some elements, and read none of them."""
+        (client,) = served.server.peers
+        async with client.subscribe(name, demand=demand):
+            await trio.sleep_forever()
+
+    return made
+
+
+@contextmanager
+def serving(
+    url: str = "tcp://127.0.0.1:0",
+    *,
+    make: Callable[[Served], penstock.Service] = service,
+    options: TransportOptions | None = None,
+    limits: penstock.Limits | None = None,
+) -> Iterator[Served]:
+    """Run a server in a thread; yield its URL and what it has seen."""
+    served, ready = Served(), threading.Event()
+    failures: list[BaseException] = []
+
+    async def main() -> None:
+        served._token = trio.lowlevel.current_trio_token()
+        async with penstock.serve(make(served), url, options=options, limits=limits, on_violation=served.heard.append) as server:
+            served.url, served.server = str(server.addresses[0]), server
+            with trio.CancelScope() as served._scope:
+                ready.set()
+                await trio.sleep_forever()
+
+    def run() -> None:
+        try:
+            trio.run(main)
+        except BaseException as error:  # raised in the test
+            failures.append(error)
+            ready.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    ready.wait(HANGS_AFTER)
+    try:
+        if failures:
+            raise failures[0]
+        yield served
+    finally:
+        if thread.is_alive():
+            served.stop()
+        thread.join(HANGS_AFTER)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def raw_server(script: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Accept clients one after another in a thread, and run `script` with each; yield the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        closing = threading.Event()
+
+        def run() -> None:
+            while True:
+                try:
+                    sock, _ = listening.accept()
+                except OSError:
+                    return
+                if closing.is_set():
+                    sock.close()
+                    return
+                with sock:
+                    sock.settimeout(HANGS_AFTER)
+                    with suppress(OSError):
+                        script(sock)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            closing.set()
+            with socket.create_connection(listening.getsockname()):  # ends accept()
+                thread.join(HANGS_AFTER)
+            assert not thread.is_alive()
+
+
+def read_hello(sock: socket.socket) -> bytes:
+    """Return what the client sends first."""
+    return sock.recv(4096)

@@ -1,0 +1,60 @@
+"""Sockets of the client: TCP, TLS and Unix, and how opening one fails."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import trustme
+
+from penstock import blocking
+from penstock.api import (
+    ConnectionLost,
+)
+from penstock.plugins import Tls, TransportOptions
+from tests._real_time import HANGS_AFTER
+from tests.blocking._trio_server import serving
+
+SECONDS = HANGS_AFTER
+"""No test reaches it; with it a fault fails and does not hang."""
+
+SERVER_HELLO = bytes.fromhex("020000")
+
+
+def test_a_unix_socket(tmp_path: Path) -> None:
+    """The server is known by its process."""
+    with serving(f"unix://{tmp_path}/s") as served, blocking.connect(served.url) as peer:
+        assert peer.request("echo", timeout=SECONDS) == b"nothing"
+        credentials = peer.identity.credentials
+        assert credentials is not None
+        assert credentials.pid == os.getpid()
+
+
+def test_tls_verifies_the_server(tmp_path: Path) -> None:
+    """Elements of several records arrive; a client that trusts another authority is told so."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    trusting = TransportOptions(tls=Tls(authorities=tmp_path / "ca.pem"))
+    with serving("tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))) as served:
+        with blocking.connect(served.url, options=trusting) as peer:
+            with peer.subscribe("numbers?count=3000&size=100", timeout=SECONDS) as stream:
+                assert len([*stream]) == 3000
+            assert peer.identity.certificate is not None
+        with pytest.raises(ConnectionLost, match="certificate cannot be verified"), blocking.connect(served.url):
+            pass
+
+
+def test_tls_to_a_server_without_it_is_explained() -> None:
+    """The error names the other scheme."""
+    with serving() as served, pytest.raises(ConnectionLost, match="without TLS"), blocking.connect(served.url.replace("tcp", "tls")):
+        pass
+
+
+def test_no_server_is_connection_lost() -> None:
+    """For a port without a server, a name that does not exist, and a missing socket file."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for url in (f"tcp://127.0.0.1:{port}", "unix:///nowhere/at/all"):
+        with pytest.raises(ConnectionLost, match="no server answers"), blocking.connect(url):
+            pass

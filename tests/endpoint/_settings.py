@@ -1,0 +1,34 @@
+"""Settings of an endpoint, and an endpoint whose peer is a test that sends raw bytes."""
+
+from typing import Any
+
+from penstock.endpoint import Endpoint, EndpointSettings, endpoint_settings
+from penstock.plugins import PeerIdentity
+
+HELLO = bytes.fromhex("020000")
+
+DEFAULTS: dict[str, Any] = dict.fromkeys(
+    (
+        "publishers",
+        "credentials",
+        "limits",
+        "extensions",
+        "registry",
+        "options",
+        "transports",
+        "encoding",
+        "reconnect",
+        "on_violation",
+    )
+)
+
+
+def settings(url: str = "tcp://127.0.0.1:7000", **changes: Any) -> EndpointSettings:
+    return endpoint_settings(url, **(DEFAULTS | changes))
+
+
+def endpoint(**changes: Any) -> Endpoint:
+    """Return an endpoint whose hello was taken, at the time 0."""
+    made = Endpoint(settings(**changes), PeerIdentity(address="test"), 0.0)
+    made.take()
+    return made

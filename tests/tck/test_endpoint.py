@@ -1,0 +1,184 @@
+"""The test kit over the clients without trio: what `penstock.blocking` and `penstock.aio` share holds the rules.
+
+Rules of this file
+
+* The kit runs on trio, and an `Endpoint` does no I/O: here a task of trio carries its bytes. So the rows for publishers run over the
+  subscriptions of an endpoint, and those for subscribers over the consumer's end that both clients read.
+* The loops of both clients around these objects are tested in tests/blocking and tests/aio.
+"""
+
+import json
+
+import trio
+from penstock_tck import SubscriberVerification
+
+import penstock
+from penstock.api import Subscriber, Subscription
+from penstock.endpoint import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
+from penstock.plugins import parse_url
+from tests.tck import test_remote_publishers  # the module: the kit would collect its class here, too
+
+SETTINGS = endpoint_settings(
+    "tcp://127.0.0.1:1",
+    publishers=None,
+    credentials=None,
+    limits=None,
+    extensions=(),
+    registry=None,
+    options=None,
+    transports=None,
+    encoding=None,
+    reconnect=None,
+    on_violation=None,
+)
+
+
+class _Loading(Subscriber, Subscription):
+    """Turns JSON into elements, and asks nothing after the end."""
+
+    def __init__(self, subscriber):
+        self._subscriber = subscriber
+        self._upstream = None
+
+    def on_subscribe(self, subscription):
+        self._upstream = subscription
+        self._subscriber.on_subscribe(self)
+
+    def on_next(self, element):
+        if self._subscriber is not None:
+            self._subscriber.on_next(json.loads(element))
+
+    def on_error(self, error):
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def on_complete(self):
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def request(self, n):
+        self._upstream.request(n)
+
+    def cancel(self):
+        self._subscriber = None
+        self._upstream.cancel()
+
+
+class _EndpointSource(penstock.Source):
+    """A publisher of the peer of an endpoint."""
+
+    def __init__(self, endpoint):
+        self._endpoint = endpoint
+
+    def attach(self, subscriber, scope):
+        self._endpoint.subscribe("numbers", _Loading(subscriber))
+
+
+class OverAnEndpoint(test_remote_publishers.OverMemory):
+    """The publisher of a server of penstock, through the endpoint that the clients without trio drive."""
+
+    url = "memory://endpoint{}"
+
+    async def _connect(self, address, options, registry, task_status):
+        async with trio.open_nursery() as nursery:
+            connection = await test_remote_publishers.REGISTRY.transport("memory").connect(
+                parse_url(str(address)), options=options, nursery=nursery
+            )
+            await connection.handshake(nursery)
+            endpoint = Endpoint(SETTINGS, connection.peer, trio.current_time())
+            queued = trio.Event()
+
+            def wake():
+                queued.set()
+
+            async def send():
+                nonlocal queued
+                while True:
+                    await queued.wait()
+                    queued = trio.Event()
+                    while endpoint.has_output:
+                        await connection.send(endpoint.take())
+
+            endpoint.wake = wake
+            wake()
+            nursery.start_soon(send)
+            task_status.started(self.bound(_EndpointSource(endpoint)))
+            while data := await connection.receive():
+                endpoint.receive(bytes(data), trio.current_time())
+
+
+class _ReadBuffer(SubscriberVerification):
+    """The consumer's end of both clients, read by a task of trio to its end."""
+
+    abstract = True
+    reports = True
+    dispatches = True
+    demand = 4
+
+    def create_subscriber(self):
+        self.buffer = StreamBuffer(demand=self.demand)
+        self.env.nursery.start_soon(self.read, self.buffer)
+        return self.buffer
+
+    async def taken(self, buffer, take):
+        while True:
+            await trio.lowlevel.checkpoint()
+            part = take()
+            if part is not None:
+                return part
+            woken = trio.Event()
+            buffer.wake = woken.set
+            await woken.wait()
+
+    async def read(self, buffer):
+        try:
+            while True:
+                for element in await self.taken(buffer, buffer.take_slice):
+                    self.saw_next(element)
+        except StreamEnd:
+            if buffer.statistics().state is not penstock.StreamState.CANCELLED:
+                self.saw_complete()
+        except (ValueError, penstock.RuleViolation) as error:
+            self.saw_error(error)
+
+    def trigger_cancel(self):
+        self.buffer.cancel()
+
+    def trigger_shutdown(self):
+        self.buffer.cancel()
+
+
+class BufferWithAutomaticDemand(_ReadBuffer):
+    """The usual settings."""
+
+
+class BufferOfDemandOne(_ReadBuffer):
+    """One outstanding element."""
+
+    demand = 1
+
+
+class BufferWithManualDemand(_ReadBuffer):
+    """It requests only on command."""
+
+    demand = 0
+
+    def trigger_request(self, n):
+        self.buffer.request(n)
+
+
+class BufferReadInBatches(_ReadBuffer):
+    """It is read in batches."""
+
+    async def read(self, buffer):
+        try:
+            while True:
+                for element in await self.taken(buffer, buffer.take_batch):
+                    self.saw_next(element)
+        except StreamEnd:
+            if buffer.statistics().state is not penstock.StreamState.CANCELLED:
+                self.saw_complete()
+        except (ValueError, penstock.RuleViolation) as error:
+            self.saw_error(error)

@@ -1,0 +1,77 @@
+"""The root package is lazy: it passes on every name, and imports trio at the first use of a name that needs it."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import penstock
+
+_NO_TRIO = "import sys; assert 'trio' not in sys.modules, sorted(name for name in sys.modules if 'trio' in name)"
+
+
+def _run(program: str) -> str:
+    return subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import penstock",
+        "from penstock import ConnectionLost, Limits, UsageError",
+        "import penstock.api, penstock.session, penstock.wire",
+        "import penstock.protocols.rsio",
+        "from penstock.plugins import Registry, Factory, TransportOptions, Tls, parse_url, resolve_serializer",
+        "from penstock.builtin import Auth, Keepalive, JsonSerializer",
+    ],
+)
+def test_no_trio_is_imported(statement: str) -> None:
+    """The statement runs in a new process, and `trio` is not among its modules."""
+    _run(f"{statement}; {_NO_TRIO}")
+
+
+@pytest.mark.parametrize("package", ["penstock", "penstock.plugins", "penstock.builtin"])
+def test_every_public_name_is_found(package: str) -> None:
+    """In a new process `from package import *` brings each name of `__all__`, and `dir` lists each before that."""
+    _run(
+        f"import {package} as package\n"
+        "assert set(package.__all__) <= set(dir(package)), set(package.__all__) - set(dir(package))\n"
+        f"names = {{}}; exec('from {package} import *', names)\n"
+        "assert set(package.__all__) <= set(names), set(package.__all__) - set(names)\n"
+        "assert all(getattr(package, name) is names[name] for name in package.__all__)"
+    )
+
+
+def test_a_layer_is_an_attribute() -> None:
+    """`penstock.core` and the other layers that `import penstock` always brought are found at their first use."""
+    _run("import penstock; assert penstock.core.Stream is penstock.Stream; assert penstock.plugins.Transport.connect")
+
+
+@pytest.mark.parametrize("package", ["penstock", "penstock.plugins", "penstock.builtin"])
+def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+    """The error names the package and the name, and nothing is imported for it."""
+    _run(
+        f"import {package} as package\n"
+        "try: package.nothing\n"
+        f"except AttributeError as error: assert 'nothing' in str(error) and '{package}' in str(error)\n"
+        f"else: raise SystemExit(1)\n{_NO_TRIO}"
+    )
+
+
+def test_an_operator_is_found_without_its_layer() -> None:
+    """A program that imports `penstock.core` alone can call the methods of `Source` that are operators."""
+    _run("from penstock.core import from_iterable; print(from_iterable([1]).map(str))")
+
+
+def test_an_unknown_operator_is_an_attribute_error() -> None:
+    """The table of operators names the operator that it lacks."""
+    with pytest.raises(AttributeError, match="no operator 'nothing'"):
+        _ = penstock.core.OPERATORS.nothing
+
+
+def test_records_and_errors_are_pickled() -> None:
+    """Pickle finds the classes by their modules, which the lazy root does not change."""
+    reconnect = pickle.loads(pickle.dumps(penstock.Reconnect(attempts=3)))
+    assert reconnect.attempts == 3
+    assert isinstance(pickle.loads(pickle.dumps(penstock.ConnectionLost("gone"))), penstock.ConnectionLost)
