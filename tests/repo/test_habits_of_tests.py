@@ -9,7 +9,15 @@ import pytest
 from tests.repo._tree import files_with_tests, functions_that_test, helpers_and_tests, python_files, refuse, text_of, tree_of
 
 # These measure real time, or use sockets and programs, which know no virtual time. All other tests run on trio's mock clock.
-REAL_TIME = ("tests/bench", "tests/browser", "tests/costs", "tests/hostile", "tests/soak", "tests/cuts/test_sockets.py")
+REAL_TIME = (
+    "tests/bench",
+    "tests/browser",
+    "tests/costs",
+    "tests/hostile",
+    "tests/soak",
+    "tests/cuts/test_sockets.py",
+    "tests/resume/test_kills.py",
+)
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}
 VIRTUAL = re.compile(r"\b(autojump_clock|mock_clock|MockClock|run_virtual|run_check)\b")
