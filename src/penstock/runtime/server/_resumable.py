@@ -16,10 +16,10 @@ from typing import Final, Protocol
 
 import trio
 
-from penstock.api import ConnectionLost, Limits, ProtocolError
+from penstock.api import ConnectionLost, Extension, Limits, ProtocolError
 from penstock.plugins import Connection
 from penstock.runtime.connection import Handover, Resumption
-from penstock.session import TOKEN_BYTES, Takeover
+from penstock.session import TOKEN_BYTES, Resume, Resuming, Takeover
 
 MAX_TOKENS: Final = 8
 """Tokens of a connection that are good while the client has not got the last one, without that last one."""
@@ -192,6 +192,16 @@ class ServerHandover(Handover):
             # Shielded: the connection says its own goodbye, and ends within its deadlines.
             with trio.CancelScope(shield=True):
                 await over.wait()
+
+
+def resuming(
+    table: ResumableConnections | None, limits: Limits, on_change: OnChange
+) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
+    """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both. Without `table`, nothing."""
+    if table is None:
+        return None, None, ()
+    resumption, handover = ServerResumption(limits, table, on_change), ServerHandover(table)
+    return resumption, handover, (Resume(resumption), Resuming(handover.takeover))
 
 
 def _key(token: bytes) -> bytes:

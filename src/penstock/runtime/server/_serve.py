@@ -62,11 +62,11 @@ from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
-from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, ServerResumption
+from penstock.runtime.server._resumable import ResumableConnections, resuming
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
-from penstock.session import CONNECTIONS, Resume, Resuming
+from penstock.session import CONNECTIONS
 
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
@@ -439,7 +439,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         settings = self._settings
         agreed = dialects_agreed(connection.facts.protocol, door.dialects)
         dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
-        resumption, handover, added = self._resuming(place)
+        resumption, handover, added = resuming(self._connections.resumable, settings.limits, partial(self._admission.suspend, place))
         task = new_connection(
             connection,
             settings,
@@ -465,15 +465,6 @@ class Server(AbstractAsyncContextManager["Server"]):
         if handover is not None and handover.connection is not None:
             self._admission.remove(place)  # the connection that was lost has kept its own
             await handover.run()
-
-    def _resuming(self, place: Place) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
-        """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both."""
-        table = self._connections.resumable
-        if table is None:
-            return None, None, ()
-        resumption = ServerResumption(self._settings.limits, table, partial(self._admission.suspend, place))
-        handover = ServerHandover(table)
-        return resumption, handover, (Resume(resumption), Resuming(handover.takeover))
 
     def _on_hello(self, task: ConnectionTask, place: Place) -> None:
         self._admission.on_hello(place)
