@@ -89,8 +89,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         service.check(registry)  # if not, a publisher without its serializer would fail at the first subscribe of the peer
     asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
     negotiable = extensions_for(registry, extensions, on_violation, encodings=asked)
-    opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
-    return opening(
+    return (OpenConnection if reconnect is None else ReconnectingConnection)(
         parsed,
         _settings(service, registry, limits, on_violation),
         setup=bytes(setup),  # a copy: with `reconnect` it is sent again, and the program may change its bytearray meanwhile
