@@ -150,7 +150,7 @@ TESTS = (
 
 # The results of the ignored folders depend neither on the Python nor on the versions of dependencies: one run is enough. The tests of the
 # command line start a program each, and take as long as all others together: the sessions `tests` and `build` run them.
-ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli", "model")
+ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli", "model", "resume")
 ELSEWHERE = (*TESTS, *(f"--ignore=tests/{folder}" for folder in ONCE))
 # The tests that enter the installed wheels by their front doors: a file that a wheel lacks is found by check_wheel.py, or by one of these.
 INSTALLED = (
@@ -340,6 +340,14 @@ def crashes(session: nox.Session) -> None:
     """Kill a writer of a log 200 times, cut and change each place of its last group: nothing is lost. `-- --kills 20 --step 50`."""
     _prepare(session, "tests")
     session.run("python", "tests/logs", *session.posargs)
+
+
+# Some ten minutes: `nox -s tests` takes a part of the places, and kills 30 times.
+@nox.session(python=MAIN, default=False)
+def resume(session: nox.Session) -> None:
+    """Kill and stall connections 1,000 times, cut a conversation at every byte: nothing is lost. `-- --kills 100 --every 9`."""
+    _prepare(session, "tests")
+    session.run("python", "tests/resume", *session.posargs)
 
 
 # A minute or more: `nox -s tests` walks the short scenarios.

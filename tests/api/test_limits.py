@@ -25,7 +25,7 @@ def test_limits_are_frozen() -> None:
 
 
 def test_limits_are_given_by_name() -> None:
-    """Forty-five numbers by position could not be read."""
+    """Forty-seven numbers by position could not be read."""
     with pytest.raises(TypeError):
         Limits(1.0)  # type: ignore[misc]  # the test is that this raises
 
@@ -99,6 +99,8 @@ REACHED: dict[str, tuple[str, str]] = {
     "outbound_control_count": ("tests/session/test_session.py", "test_unread_answers_are_bounded_in_number_and_bytes"),
     "write_stall": ("tests/runtime/connection/test_send_deadline.py", "test_a_peer_that_takes_a_byte_now_and_then_is_given_up"),
     "min_drain": ("tests/runtime/connection/test_send_deadline.py", "test_a_slow_peer_that_takes_enough_is_kept"),
+    "resume_timeout": ("tests/runtime/connection/test_resumption.py", "test_a_connection_that_cannot_be_resumed_is_lost_for_good"),
+    "resume_bytes": ("tests/runtime/server/test_resumable.py", "test_publishers_wait_for_acknowledgements"),
     "receive_chunk": (IN_RUNTIME, "test_a_receive_takes_no_more_than_the_chunk"),
     "turn": (IN_RUNTIME, "test_other_tasks_get_a_turn_while_a_chunk_is_decoded"),
     "goodbye_timeout": (IN_RUNTIME, "test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline"),

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * The reader of a cut direction receives exactly `Cut.after` bytes. Its next read cuts the connection.
-* Only the first connection of a run is cut. A reconnecting client gets an undamaged connection.
+* Only the first connection of a run is cut, unless its `Network` says otherwise. A reconnecting client gets an undamaged connection.
 * Each side observes a cut as a socket would report it: see `CutMode`.
 """
 
@@ -58,6 +58,10 @@ class Network:
         """Bytes that were read from the first connection, for each direction."""
         self.connections = 0
 
+    def cut_of(self, number: int) -> Cut | None:
+        """Return the cut of a connection, by its number from 1."""
+        return self.cut if number == 1 else None
+
 
 NETWORK: Final[trio.lowlevel.RunVar[Network]] = trio.lowlevel.RunVar("the network of this run")
 
@@ -92,7 +96,7 @@ class CuttableConnection:
 
     def __init__(self, network: Network, *, is_first: bool) -> None:
         self.network = network
-        self.cut = network.cut if is_first else None
+        self.cut = network.cut_of(network.connections)
         self.is_first = is_first
         self.cut_mode: CutMode | None = None  # None until the cut has happened
         to_server, to_client = BytePipe(network.capacity), BytePipe(network.capacity)

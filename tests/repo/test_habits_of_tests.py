@@ -18,6 +18,7 @@ REAL_TIME = (
     "tests/hostile",
     "tests/soak",
     "tests/cuts/test_sockets.py",
+    "tests/resume/test_kills.py",
 )
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}

@@ -109,7 +109,15 @@ class ProtocolError(PenstockError):
 
 
 class ConnectionLost(PenstockError):
-    """The connection ended without a goodbye: the network failed, or the peer's process ended."""
+    """The connection ended without a goodbye: the network failed, or the peer's process ended.
+
+    `resumable` is False if both sides had agreed to go on after a loss (``resume=True``), and that was not possible: the time was over, or
+    the server did not know the connection any more. Elements may be missing then. It is None on any other connection.
+    """
+
+    def __init__(self, message: str, *, resumable: bool | None = None) -> None:
+        super().__init__(message)
+        self.resumable = resumable
 
 
 class Rejected(PenstockError):

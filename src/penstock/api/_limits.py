@@ -321,6 +321,24 @@ class Limits:
     Why: HTTP/2's data dribble attack reads single bytes slowly.
     """
 
+    # --- a lost connection that goes on
+
+    resume_timeout: float = 60.0
+    """Seconds that a lost connection is kept with ``resume=True``, until the client is back. The shorter time of the two sides counts.
+
+    Reached: the streams and requests of the connection end with `ConnectionLost` (`resumable=False`), and its place is free.
+
+    Why: a change of networks, or the restart of a proxy, takes less; a server keeps a connection for this time after a client that is dead.
+    """
+
+    resume_bytes: int = 1 << 20
+    """Bytes that were sent on such a connection and are not acknowledged: they are kept, and sent again if it is lost.
+
+    Reached: publishers are not pulled until the peer acknowledges. If the peer takes more and acknowledges nothing: goodbye `slow-reader`.
+
+    Why: a peer acknowledges every 256 KiB, so this is 8 MB/s with 100 ms from one side to the other and back.
+    """
+
     # --- time
 
     receive_chunk: int = 128 << 10

@@ -188,7 +188,56 @@ class ReconnectEvent:
     """Why the connection was lost, or could not be made."""
 
 
-Event = ConnectionOpened | ConnectionClosed | ConnectionRefused | StreamOpened | StreamEnded | ReconnectEvent
+@attrs.frozen(kw_only=True)
+class ConnectionSuspended:
+    """A connection with ``resume=True`` has lost its transport. Its streams are kept until the client is back, or its time is over."""
+
+    connection: int
+    """The same number as in `ConnectionOpened`."""
+
+    address: str
+    """As in `ConnectionOpened`."""
+
+    accepted: bool
+    """True if the peer connected to this process, and so must come back; False if this process tries to connect again."""
+
+    peer: PeerIdentity
+    """The peer's identity."""
+
+    error: BaseException
+    """How the transport ended."""
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionResumed:
+    """A suspended connection goes on over another transport connection. If it does not, `ConnectionClosed` is reported instead."""
+
+    connection: int
+    """The same number as in `ConnectionOpened`."""
+
+    address: str
+    """As in `ConnectionOpened`."""
+
+    accepted: bool
+    """As in `ConnectionSuspended`."""
+
+    peer: PeerIdentity
+    """The peer's identity. Its address may be another one than before."""
+
+    seconds: float
+    """How long the connection was suspended."""
+
+
+Event = (
+    ConnectionSuspended
+    | ConnectionResumed
+    | ConnectionOpened
+    | ConnectionClosed
+    | ConnectionRefused
+    | StreamOpened
+    | StreamEnded
+    | ReconnectEvent
+)
 """The argument of an observer."""
 
 
@@ -260,6 +309,8 @@ class Events:
     _connections_refused: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _reconnects: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _signals: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _suspended: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
+    _resumed: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
 
     @classmethod
     def of(cls, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
@@ -310,6 +361,16 @@ class Events:
         for observer in self._connections_refused:
             observer.notify(event)
 
+    def connection_suspended(self, event: ConnectionSuspended) -> None:
+        """Report that a connection has lost its transport, and is kept."""
+        for observer in self._suspended:
+            observer.notify(event)
+
+    def connection_resumed(self, event: ConnectionResumed) -> None:
+        """Report that a connection goes on over another transport."""
+        for observer in self._resumed:
+            observer.notify(event)
+
     def stream_opened(self, event: StreamOpened) -> None:
         """Report that a subscription has begun."""
         for observer in self._streams_opened:
@@ -335,4 +396,6 @@ OBSERVER_HOOKS: Final = (
     "penstock_connection_refused",
     "penstock_reconnect",
     "penstock_signals",
+    "penstock_connection_suspended",
+    "penstock_connection_resumed",
 )

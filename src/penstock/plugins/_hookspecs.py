@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Final
 import pluggy
 
 from penstock.api import SignalTap
-from penstock.plugins._events import ConnectionClosed, ConnectionOpened, ConnectionRefused, ReconnectEvent, StreamEnded, StreamOpened
+from penstock.plugins._events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    ConnectionResumed,
+    ConnectionSuspended,
+    ReconnectEvent,
+    StreamEnded,
+    StreamOpened,
+)
 from penstock.plugins._factory import Factory
 from penstock.plugins._serializer import Serializer
 from penstock.plugins._url_source import UrlSource
@@ -131,3 +140,13 @@ def penstock_reconnect(event: ReconnectEvent) -> None:
 
     Called at each of these steps; `ReconnectEvent.stage` says which.
     """
+
+
+@_spec
+def penstock_connection_suspended(event: ConnectionSuspended) -> None:
+    """A connection with ``resume=True`` has lost its transport and is kept. Called each time; its streams have not ended. Since 0.1."""
+
+
+@_spec
+def penstock_connection_resumed(event: ConnectionResumed) -> None:
+    """A suspended connection goes on over another transport. Called once for each time; `ConnectionClosed` if it does not. Since 0.1."""

@@ -95,6 +95,15 @@ class PeerStatistics:
     buffered_bytes: int
     """Bytes that the peer makes this side hold, as `Limits.memory_budget` counts them."""
 
+    retained_bytes: int = 0
+    """Those of them that were sent and are not acknowledged, if the connection can be resumed: at most about `Limits.resume_bytes`."""
+
+    is_suspended: bool = False
+    """The connection has lost its transport, and goes on if the client is back in time."""
+
+    resumed: int = 0
+    """How often it went on over another transport."""
+
 
 @attrs.frozen(kw_only=True)
 class ServerStatistics:
@@ -132,3 +141,9 @@ class ServerStatistics:
 
     refused: Mapping[str, int]
     """The refused connections since the beginning, by reason: those of `Server.refused`."""
+
+    suspended: int = 0
+    """Connections that have lost their transport and wait for their client. They are among `connections`."""
+
+    resumed: int = 0
+    """How often a connection went on over another transport, since the beginning."""

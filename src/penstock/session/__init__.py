@@ -38,6 +38,8 @@ from penstock.session._reasons import (
 from penstock.session._receiving_stream import ANSWERED, ReceivingStream
 from penstock.session._release import release_session
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
+from penstock.session._resume import NOT_RESUMED, TOKEN_BYTES, ActiveResume, Resume, Resuming, Takeover, retain, rewind
+from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_delegate import SessionDelegate
@@ -58,13 +60,16 @@ __all__ = [
     "HANDLED",
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
+    "NOT_RESUMED",
     "PER_ADDRESS",
     "REFUSED",
     "STREAM_BYTES",
     "STREAM_REASONS",
     "TASK_BYTES",
+    "TOKEN_BYTES",
     "TOO_LONG",
     "VERSION",
+    "ActiveResume",
     "Channel",
     "ChooseDialect",
     "ConnectionState",
@@ -81,11 +86,15 @@ __all__ = [
     "ReceivingState",
     "ReceivingStream",
     "RequestData",
+    "Resume",
+    "Resuming",
+    "RetainedBytes",
     "SendingState",
     "SendingStream",
     "Session",
     "SessionDelegate",
     "StreamTables",
+    "Takeover",
     "TokenBucket",
     "TooMuchDataError",
     "check_length",
@@ -99,6 +108,8 @@ __all__ = [
     "protocol_detector",
     "refusal_for",
     "release_session",
+    "retain",
+    "rewind",
     "target_of",
     "why_unsupported",
 ]

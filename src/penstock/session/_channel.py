@@ -13,6 +13,7 @@ from penstock.session._fair_turns import LargeElementSender, RoundRobin
 from penstock.session._reassembly import PartialElements
 from penstock.session._received_elements import ReceivedElements
 from penstock.session._request_ratio import RequestRatio
+from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._states import CONNECTION_MOVES, ConnectionEvent, ConnectionState
 from penstock.session._stream_churn import StreamChurn
 from penstock.session._token_bucket import TokenBucket
@@ -53,7 +54,6 @@ class Outbox:
         "_answer_bytes",
         "_blocked",
         "_gathering",
-        "_high",
         "_is_held",
         "_large",
         "_limits",
@@ -68,6 +68,7 @@ class Outbox:
         "max_waiting",
         "owed",
         "owing",
+        "retained",
         "taken_bytes",
         "wake",
     )
@@ -75,7 +76,6 @@ class Outbox:
     def __init__(self, limits: Limits, wake: Callable[[], None]) -> None:
         self.buffer: bytearray = bytearray()
         self._limits = limits
-        self._high = limits.outbound_high
         self.max_waiting: int = limits.outbound_high + limits.max_element + limits.outbound_control
         """More bytes than these cannot come from the high-water mark, one element and all answers together: the peer does not read."""
         self.wake: Callable[[], None] = wake
@@ -103,6 +103,8 @@ class Outbox:
         """Bytes that were requested from publishers and have not come. The streams keep this count, and the next."""
         self.owing: int = 0
         """The number of these publishers."""
+        self.retained: RetainedBytes | None = None
+        """What was taken and is not acknowledged, on a connection that can be resumed."""
 
     @property
     def waiting(self) -> int:
@@ -133,7 +135,9 @@ class Outbox:
 
     def room(self) -> int:
         """Return how many bytes of elements may be requested; 0 or less is none."""
-        limits = self._limits
+        limits, retained = self._limits, self.retained
+        if retained is not None and retained.is_full:
+            return 0
         # A large element must not keep the small ones of other streams waiting, so it takes no room. Above this bound nothing is
         # requested. Each stream may already have requested one; which publisher yields soon is unknown, so none can be waited for.
         if self._is_held or self.large >= limits.outbound_high + limits.max_element:
@@ -142,11 +146,13 @@ class Outbox:
 
     def may_start(self) -> bool:
         """Return whether a call may be started that answers with an element of unknown size."""
-        return self.large_elements < MAX_LARGE and len(self.buffer) + self.gathered < self._high
+        if self.retained is not None and self.retained.is_full:
+            return False
+        return self.large_elements < MAX_LARGE and len(self.buffer) + self.gathered < self._limits.outbound_high
 
     def may_pull_large(self) -> bool:
         """Return whether a stream may be asked whose next element may be large. Those that wait go first."""
-        return self.large_elements < MAX_LARGE and self.asked < self._high and not self._unsure
+        return self.large_elements < MAX_LARGE and self.asked < self._limits.outbound_high and not self._unsure
 
     def block(self, sender: Sender) -> None:
         """Let `sender` pull when there is room again."""
@@ -159,6 +165,8 @@ class Outbox:
     @property
     def needs_turn(self) -> bool:
         """Streams wait for a turn of the writer, and not for the peer to read: nothing needs to be sent for them to go on."""
+        if self.retained is not None and self.retained.has_new_room:
+            return True
         if self._unsure and self.large_elements < MAX_LARGE and self.room() > 0:
             return True
         return bool(self._blocked) and self.asked > 0 and self.room() > 0
@@ -166,6 +174,8 @@ class Outbox:
     def take_turn(self) -> None:
         """Let waiting streams pull although there is nothing to send."""
         self.asked = 0
+        if self.retained is not None:
+            self.retained.has_new_room = False
         self._unblock()
 
     def add_large(self, sender: LargeElementSender) -> None:
@@ -213,6 +223,8 @@ class Outbox:
         if self._blocked or self._unsure:
             self._unblock()
         self.taken_bytes += len(data)
+        if self.retained is not None and data:
+            self.retained.add(data)
         return data
 
     def forget(self, sender: Sender) -> None:
@@ -252,7 +264,7 @@ class Outbox:
             self._ask_unsure()
         # Each stream gets one turn. One that is still without room blocks again and must not be asked twice here.
         for _ in range(len(self._blocked)):
-            if self.room() <= 0 or self.asked >= MAX_ASKED * self._high:
+            if self.room() <= 0 or self.asked >= MAX_ASKED * self._limits.outbound_high:
                 break
             # Looked up anew each time: a pull may end other streams, which changes the table.
             sender = next(iter(self._blocked), None)
@@ -398,7 +410,7 @@ class Channel:
         outbox = self.outbox
         outbox.put(message)
         # Without this bound a peer that reads nothing could make this side hold its answers for ever.
-        if len(outbox.buffer) > outbox.max_waiting:
+        if len(outbox.buffer) > outbox.max_waiting or (outbox.retained is not None and outbox.retained.held > outbox.retained.most):
             self._fail_slow_reader()
 
     def answer(self, message: bytes) -> None:

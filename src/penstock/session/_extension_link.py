@@ -11,6 +11,9 @@ from penstock.session._receiving_stream import ReceivingStream, tell_subscriber
 KEEPALIVE: Final = 1
 """The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
 
+RESUME_ID: Final = 5
+"""The id of the extension that goes on after a lost connection."""
+
 
 class LinkHost(Protocol):
     """The `ExtensionHost` as a link sees it: a protocol, because the host makes the links."""
@@ -60,7 +63,7 @@ class Link:
         # Two extensions never share a code, so a message of another code would be read by the wrong extension.
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
-        self._session.streams.use.messages += self._extension.id != KEEPALIVE
+        self._session.streams.use.messages += self._extension.id not in (KEEPALIVE, RESUME_ID)
         # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
         self._session.channel.answer(self._host.encode(self._extension, type, body))
 

@@ -118,6 +118,10 @@ class ExtensionHost:
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
+        # Acknowledgements follow from what this side has sent. Counted, they would bound its speed, and keep an idle connection open.
+        if getattr(active, "is_uncounted", False):
+            self.call(active.received, code, body, self._session.channel.now)
+            return
         # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
         if self._session.channel.spend_control_token():
             use = self._session.streams.use

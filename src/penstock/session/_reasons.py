@@ -48,6 +48,8 @@ ILLEGAL_DEMAND: Final = "illegal demand"
 """Ends a stream whose subscriber requested no element, or more than 2^63-1 (rule 3.9)."""
 # In both tables: an idle stream and an idle connection have the same token.
 IDLE: Final = "idle"
+DEAD: Final = "keepalive"
+"""Ends a connection whose peer gave no sign of life."""
 NOT_SERVED: Final = "protocol:not-served"
 VERSION: Final = "version"
 """Ends a connection whose two sides have no version of the protocol in common."""
@@ -115,7 +117,7 @@ CONNECTION_REASONS: Final = (
     ),
     Reason("internal", "a fault of {sender}, or of an extension there", "look into the log of that side", ends_accepted=True),
     Reason(
-        "keepalive",
+        DEAD,
         "{receiver} gave no sign of life (Limits.keepalive, Limits.keepalive_timeout); it hangs, or the network is gone",
         "something may keep the run loop of the silent side busy",
         ends_accepted=True,
@@ -204,6 +206,11 @@ CONNECTION_REASONS: Final = (
         is_temporary=True,
     ),
     Reason(
+        "resume",
+        "{sender} cannot go on with the lost connection: its token is unknown, was used, is over, or belongs to another principal",
+        "connect again, and begin anew; Limits.resume_timeout of the two sides says how long a lost connection is kept",
+    ),
+    Reason(
         AUTH,
         "{sender} does not accept the credentials of {receiver}, or needs some",
         "give credentials= that the server knows, with the scheme that it takes; the log of the server may say more",
@@ -249,6 +256,11 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
     Reason("protocol:auth", "{receiver} sent credentials that cannot be read, or twice, or a verdict that nothing had asked for"),
     Reason("protocol:position", "{receiver} sent places or positions that cannot be read, twice for a stream, or for one without places"),
+    Reason(
+        "protocol:resume",
+        "{receiver} acknowledged bytes that were never sent, or a message about a lost connection was malformed, or came twice",
+        parameter="N",
+    ),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),
     # No client gets these four tokens: it is refused in its own protocol, or without a byte. They are for the log of this side.
     Reason("protocol:http", "{receiver} speaks HTTP, which {sender} does not serve"),

@@ -18,7 +18,7 @@ from penstock.session._dialect_host import DialectHost
 from penstock.session._ended import release_dialect
 from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
 from penstock.session._message_age import MessageAge
-from penstock.session._reasons import IDLE, explain_connection_end
+from penstock.session._reasons import DEAD, IDLE, explain_connection_end
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionEvent, ConnectionState
@@ -63,6 +63,8 @@ class Session:
         """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
         self.received_bytes: int = 0
         """Bytes that have come from the peer, those behind the end not counted."""
+        self.on_dead_link: Callable[[], None] | None = None
+        """Called in place of the goodbye of the keepalive, on a connection that can be resumed: the transport is dead, and not the peer."""
         self._refusal: tuple[float, str, Exception | None] | None = None  # of a peer that is refused at a later time
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
@@ -84,6 +86,8 @@ class Session:
         """Return how many bytes the peer makes this connection hold, its tasks aside: in its buffers and in its streams."""
         channel = self.channel
         received = channel.budgets.partials.bytes + channel.dialect.held()
+        if self.outbox.retained is not None:
+            received += self.outbox.retained.held
         return self.outbox.waiting + received + channel.held_by_streams() + self.streams.held()
 
     # --- for the delegate: bytes and time
@@ -189,6 +193,9 @@ class Session:
             return
         # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
+            return
+        if reason == DEAD and self.on_dead_link is not None:
+            self.on_dead_link()
             return
         self.close_reason = reason or "closed", error
         # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.

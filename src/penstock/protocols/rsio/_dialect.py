@@ -77,6 +77,7 @@ class RsioDialect:
     default_extensions: ClassVar[frozenset[int]] = frozenset()  # all are taken
     takes_encodings: ClassVar[bool] = True
     examines_peers: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     alpn: ClassVar[str] = "rsio/0"
 
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
@@ -262,6 +263,10 @@ class RsioDialect:
         more = decoder.feed(data, max_messages=most)
         # The peer has changed its encoding: the rest of the bytes waits in the next decoder.
         return more if decoder is self._decoder else self._decoder.feed(b"", max_messages=most)
+
+    def on_next_link(self) -> None:
+        """Tell the extensions that the peer lives: the connection goes on over another transport."""
+        self._extensions.heard()
 
     def held(self) -> int:
         """Return how many bytes of an incomplete message wait."""

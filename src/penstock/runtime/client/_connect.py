@@ -22,6 +22,7 @@ from penstock.runtime.connection import (
     Peer,
     auth_extension,
     check_examines,
+    check_resume,
     check_transport,
     dialect_at,
     dialect_factory,
@@ -49,6 +50,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     reconnect: Reconnect | None = None,
     transports: Collection[str] | None = None,
     encoding: str | None = None,
+    resume: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager[Peer]:
@@ -58,14 +60,14 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
     `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it, `Rejected` is raised from the requests
     and at the end of the block. `credentials` go to the server before any request; if it refuses them, requests raise `AuthRefused`.
-    `service` is what the peer may subscribe to; either side publishes.
-    `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and with ``()`` none (strict version 0);
-    ReactiveSocket has none by default.
+    `service` is what the peer may subscribe to; either side publishes. `extensions` are negotiated with the peer. By default RS.io has
+    all that plugins offer, and with ``()`` none (strict version 0); ReactiveSocket has none.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
     `encoding` names an encoding that a plugin brings (``"msgpack"``): the messages of RS.io are in it if the server has it. Elements stay.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
     with ConnectionLost, because the peer may have acted on them. New ones wait.
+    With `resume`, if the server has it too, a lost connection goes on with all of its streams: nothing is lost, nothing comes twice.
     Raises UsageError for a malformed URL and for an unknown option, ConnectionLost if no server answers there, and PluginError if a
     transport, a dialect or an extension raises. Entering and leaving checkpoint.
     """
@@ -74,8 +76,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     if parsed.publisher is not None:
-        wrong = f"{url!r} names a publisher ({parsed.publisher!r})"
-        raise UsageError(f"{wrong}; connect() is for the whole connection: use subscribe(), or leave it out")
+        raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for a whole connection: use subscribe() for one")
     if service is not None and not isinstance(service, Service):
         raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
@@ -87,14 +88,14 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         service.check(registry)  # if not, a publisher without its serializer would fail at the first subscribe of the peer
     asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
     negotiable = extensions_for(registry, extensions, on_violation, encodings=asked)
-    opening: type[OpenConnection] = OpenConnection if reconnect is None else ReconnectingConnection
-    return opening(
+    return (OpenConnection if reconnect is None else ReconnectingConnection)(
         parsed,
         _settings(service, registry, limits, on_violation),
         setup=bytes(setup),  # a copy: with `reconnect` it is sent again, and the program may change its bytearray meanwhile
         extensions=with_credentials(negotiable, parsed, credentials, registry, limits, setup),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
+        resume=check_resume(resume, [dialect_at(registry, parsed)], url),
     )
 
 

@@ -11,11 +11,13 @@ Rules of this file:
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
+import attrs
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
 from penstock.core import check_in_trio
-from penstock.plugins import Connection, Reconnect, TransportOptions, Url
+from penstock.plugins import Connection, Events, Reconnect, TransportOptions, Url
+from penstock.runtime.client._redial import ClientHandover, ClientResumption, NotNowError, judge, run_or_cut
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
@@ -29,8 +31,10 @@ from penstock.runtime.connection import (
     new_connection,
     protocols_of,
     settings_for,
+    with_extensions,
 )
-from penstock.session import own_copy
+from penstock.runtime.service import Service
+from penstock.session import Resume, Resuming, own_copy
 
 
 class OpenConnection(AbstractAsyncContextManager[Peer]):
@@ -45,6 +49,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         extensions: NegotiableExtensions,
         options: TransportOptions,
         reconnect: Reconnect | None = None,
+        resume: bool = False,
     ) -> None:
         self._url = url
         self._settings = settings
@@ -53,7 +58,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         self._extensions = extensions
         self._options = options.speaking(protocols_of([self._dialect], extensions.encodings))
         self._reconnect = reconnect
+        self._resume = resume
         self._connection: ConnectionTask
+        self._tasks: trio.Nursery
 
     async def __aenter__(self) -> Peer:
         check_in_trio("connect()")
@@ -62,7 +69,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
-        self._nursery_scope = nursery.cancel_scope
+        self._nursery_scope, self._tasks = nursery.cancel_scope, nursery
         try:
             await self._make_connection(await self._first_connection(nursery))
             # Only when everything was made: a task that runs cannot be taken back without a goodbye.
@@ -127,17 +134,54 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     async def _make_connection(self, connection: Connection) -> None:
         """Make the connection task. A dialect or an extension that raises here ends this connection only."""
         dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
+        resumption = ClientResumption(self._settings.limits, self._dial) if self._resume else None
+        settings = settings_for(dialect, connection, self._extensions, self._setup)
+        if resumption is not None:
+            settings = with_extensions(dialect, settings, Resume(resumption))
         try:
             self._connection = new_connection(
                 connection,
                 self._settings,
                 role=Role.CLIENT,
                 events=ConnectionEvents(self._settings.registry.events, address=str(self._url), accepted=False),
-                offers=[(dialect, settings_for(dialect, connection, self._extensions, self._setup))],
+                offers=[(dialect, settings)],
+                resumption=resumption,
             )
         except BaseException:
             await self._abort(connection)
             raise
+
+    async def _dial(self, token: bytes, received: int) -> tuple[Connection, bytes, int]:
+        """Connect again, and ask the server to go on with a connection that was lost. See `Dial`."""
+        handover = ClientHandover(token, received)
+        try:
+            connection = await self._open_in_time(self._tasks)
+        except ConnectionLost as lost:
+            raise NotNowError(str(lost)) from None
+        except trio.TooSlowError:
+            raise NotNowError(str(self._no_answer())) from None
+        except PenstockError as error:
+            raise ConnectionLost(str(error)) from error
+        try:
+            dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
+            # The hello lists no encodings: what is said here stays in the encoding that it begins in.
+            settings = settings_for(dialect, connection, attrs.evolve(self._extensions, encodings=()))
+            task = new_connection(
+                connection,
+                attrs.evolve(self._settings, service=Service()),
+                role=Role.CLIENT,
+                events=ConnectionEvents(Events(), address=str(self._url), accepted=False),
+                offers=[(dialect, with_extensions(dialect, settings, Resuming(handover.takeover)))],
+                handover=handover,
+            )
+            await run_or_cut(task)
+        finally:
+            if handover.connection is None:
+                with trio.CancelScope(shield=True):
+                    await self._abort(connection)
+        if handover.connection is None or handover.takeover.said is None:
+            raise judge(task.reason, task.session.close_reason[0])
+        return handover.connection, *handover.takeover.said
 
     async def _abort(self, connection: Connection) -> None:
         # An abort that raises is reported: the error that led here must reach the caller.

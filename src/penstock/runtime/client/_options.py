@@ -20,6 +20,7 @@ class ConnectionOptions(TypedDict, total=False):
     options: TransportOptions | None
     transports: Collection[str] | None
     encoding: str | None
+    resume: bool
 
 
 class ConnectOptions(ConnectionOptions, total=False):

@@ -59,6 +59,7 @@ from penstock.runtime.connection import (
     NoOptions,
     Peer,
     RemoteStream,
+    check_resume,
     check_transport,
     check_window,
     dialect_at,
@@ -103,6 +104,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
     encoding: str | None = None,
+    resume: bool = False,
     **unknown: Unpack[NoOptions],
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
@@ -110,8 +112,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
     Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
-    `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports` and
-    `encoding` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
+    `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports`, `encoding` and `resume` are as for
+    `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
     `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a subscription whose connection
     is lost goes on at the position of its next element, or anew if the publisher has no positions.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
@@ -140,7 +142,10 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect))
     negotiable = with_credentials(negotiable, parsed, credentials, registry, limits, setup)
     chosen = (options or TransportOptions()).within(limits)
-    opening = _Opening(url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen)
+    given = check_resume(resume, [dialect], url)
+    opening = _Opening(
+        url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=given
+    )
     return _RemoteUrl(parsed, placed, typed, loader, reconnect, opening, check_window(window_bytes, limits))
 
 
@@ -242,6 +247,7 @@ class _Opening:
     setup: bytes
     extensions: NegotiableExtensions
     options: TransportOptions
+    resume: bool
 
     def open(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
@@ -253,7 +259,7 @@ class _Opening:
             on_violation=on_violation,
             budget=MemoryBudget(self.limits.memory_budget),
         )
-        return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options)
+        return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options, resume=self.resume)
 
 
 class _RemoteUrl(Source[Any]):

@@ -15,6 +15,7 @@ from penstock.runtime.connection._links import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
+    check_resume,
     check_transport,
     dialect_at,
     dialect_factory,
@@ -23,10 +24,12 @@ from penstock.runtime.connection._new_connection import (
     new_connection,
     settings_for,
     unserved_at,
+    with_extensions,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
 from penstock.runtime.connection._peer import Decoder, Peer, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
 
@@ -39,6 +42,7 @@ __all__ = [
     "ConnectionTask",
     "Decoder",
     "EndedStream",
+    "Handover",
     "MemoryBudget",
     "MemoryHolder",
     "NegotiableExtensions",
@@ -46,9 +50,11 @@ __all__ = [
     "Peer",
     "RemoteStream",
     "ReplaceLink",
+    "Resumption",
     "SharedMemory",
     "auth_extension",
     "check_examines",
+    "check_resume",
     "check_transport",
     "check_window",
     "close",
@@ -69,4 +75,5 @@ __all__ = [
     "statistics_of",
     "sum_of_directions",
     "unserved_at",
+    "with_extensions",
 ]

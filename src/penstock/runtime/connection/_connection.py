@@ -30,13 +30,15 @@ from penstock.runtime.connection._goodbye import close, linger
 from penstock.runtime.connection._incoming_requests import IncomingRequests
 from penstock.runtime.connection._inline_tasks import READER, InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
+from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._links import Links, ReplaceLink
 from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
+from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
-from penstock.session import TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
+from penstock.session import NOT_RESUMED, TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
@@ -89,8 +91,10 @@ class ConnectionTask:
         make_session: Callable[[SessionDelegate], Session],
         events: ConnectionEvents,
         began: float,
+        resumption: Resumption | None = None,
+        handover: Handover | None = None,
     ) -> None:
-        """`began` is when the time for the handshake started to run."""
+        """`began` is when the time for the handshake started to run. The last two are as in `new_connection`."""
         # The session needs its delegate, and the link needs the session: so the runner gets its functions from the link, below.
         turns = decoding_turns()
         runner = InlineTaskRunner(_no_link, _nothing, turns=turns, turn=settings.limits.turn)
@@ -100,6 +104,8 @@ class ConnectionTask:
         self.requests: OutgoingRequests = OutgoingRequests(self.session, events, batcher)
         self.reason: Exception | None = None
         """Why the connection is over, once it is."""
+        self.handover: Handover | None = handover
+        """Decides, when the session opens, whether the transport belongs to another connection."""
         self.opened_at: float | None = None
         """When both sides had said hello, if they have."""
         self._settings = settings
@@ -128,11 +134,12 @@ class ConnectionTask:
             budget=settings.budget,
             on_violation=settings.on_violation,
             timer=SessionTimer(self.session, leaving, batcher),
+            resumption=resumption,
             is_open=LazyEvent(),
             over=LazyEvent(),
             leaving=leaving,
         )
-        self._links = Links(connection, self._parts, settings.replace_link, self._use)
+        self._links = Links(connection, self._parts, settings.replace_link, self._use, events)
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
         self.session.streams.use.publishes = settings.publishes
         events.start(self.session, trio.current_time)
@@ -168,14 +175,19 @@ class ConnectionTask:
                     await self._parts.timer.wait_until(self._needs_action)
                     if self._parts.leaving.is_set():
                         break
+                    if self.handover is not None and self.handover.is_due(self.session):
+                        await hand_over(self.handover, self._links.current, self._parts, self.identity.principal)
+                        break
                     self._links.follow()
             finally:
                 await self._end()
         finally:
             if budget is not None:
                 budget.remove(self)
+            if self._parts.resumption is not None:
+                self._parts.resumption.close()
             access = self._events.access
-            if access is not None:
+            if access is not None and (self.handover is None or self.handover.connection is None):
                 access.write_connection(self.session, self.identity)
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
@@ -218,6 +230,8 @@ class ConnectionTask:
         """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
         if self._links.has_ended:  # released: it holds nothing, and its session cannot be asked
             return 0
+        if self._parts.resumption is not None and self._parts.resumption.is_suspended:  # no link holds anything
+            return self.session.held() + self._parts.runner.tasks * TASK_BYTES
         return self.session.held() + self._links.current.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
@@ -257,6 +271,16 @@ class ConnectionTask:
 
     def on_open(self) -> None:
         """Both sides have said hello."""
+        if self.handover is not None and self.handover.is_due(self.session):
+            self._parts.timer.wake()  # the transport belongs to a connection that was open before
+            return
+        resumption = self._parts.resumption
+        if resumption is not None:
+            if resumption.begin(self.session, self._links, self.identity):
+                self._links.keep(resumption)
+                self.counts.resumption = resumption
+            else:
+                self._parts.resumption = None
         self.opened_at = trio.current_time()
         self._links.current.on_open()
         self._events.report_opened(self.identity, self.session.channel.dialect.name)
@@ -305,8 +329,10 @@ class ConnectionTask:
 
     def _needs_action(self) -> bool:
         # `leaving` is set by the session's end, by a goodbye that has no answer, or by a failure of the host.
-        links = self._links
-        return self._parts.leaving.is_set() or (links.current.ended.is_set() and not links.is_followed)
+        links, handover = self._links, self.handover
+        if self._parts.leaving.is_set() or (handover is not None and handover.is_due(self.session)):
+            return True
+        return links.current.ended.is_set() and not links.is_followed
 
     async def _end(self) -> None:
         """Say goodbye, and end all tasks of the connection."""
@@ -356,6 +382,25 @@ def statistics_of(connection: ConnectionTask) -> PeerStatistics:
     """Return what a connection has done and what it holds now."""
     now, peer = trio.current_time(), connection.connection.peer
     return connection.counts.take(now, peer=peer, opened_at=connection.opened_at, buffered=connection.held())
+
+
+async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, principal: object) -> None:
+    """Give the transport of `link` to a connection that was lost, or refuse to."""
+    session = parts.session
+    try:
+        with trio.fail_after(parts.limits.handshake_timeout):
+            await handover.prepare(principal)
+            if not await link.writer.wait_flushed():
+                return
+    except trio.TooSlowError:
+        session.close(NOT_RESUMED, ConnectionLost("the lost connection was not found in time"))
+    except ConnectionLost as refused:
+        session.close(NOT_RESUMED, refused)
+    else:
+        # The reader waits for the transport, and the peer sends nothing before it has got the answer.
+        parts.runner.stop()
+        handover.connection = link.surrender()
+        session.end_of_input()
 
 
 async def _no_link() -> bool:

@@ -27,7 +27,17 @@ from penstock.api import (
     split_packed,
 )
 from penstock.core import TappedStream
-from penstock.plugins import ConnectionClosed, ConnectionOpened, Events, Outcome, PeerIdentity, StreamEnded, StreamOpened
+from penstock.plugins import (
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionResumed,
+    ConnectionSuspended,
+    Events,
+    Outcome,
+    PeerIdentity,
+    StreamEnded,
+    StreamOpened,
+)
 from penstock.runtime.connection._access_log import AccessLog
 from penstock.runtime.connection._tapped_sending import TappedSending
 from penstock.runtime.service import StreamCount
@@ -67,6 +77,7 @@ class ConnectionEvents:
         # Both are bounded by the streams that the session serves.
         self._served: dict[SendingStream, StreamCount] = {}
         self._tapped: dict[SendingStream, TappedSending] = {}
+        self._suspended_at = 0.0
         self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
         """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
         self.wants_streams: bool = events.wants_streams or events.wants_signals
@@ -107,6 +118,25 @@ class ConnectionEvents:
         """Report that nothing of the connection runs any more."""
         if self.is_reported_open:
             self._events.connection_closed(ConnectionClosed(connection=self._number, reason=reason, error=error))
+
+    def report_suspended(self, error: Exception) -> None:
+        """Report that the link is lost, and that the connection waits for another one."""
+        self._suspended_at = self._now()
+        self._events.connection_suspended(
+            ConnectionSuspended(connection=self._number, address=self._address, accepted=self._accepted, peer=self._peer, error=error)
+        )
+
+    def report_resumed(self, peer: PeerIdentity) -> None:
+        """Report that the connection goes on over another link, at whose other end is `peer`."""
+        self._events.connection_resumed(
+            ConnectionResumed(
+                connection=self._number,
+                address=self._address,
+                accepted=self._accepted,
+                peer=peer,
+                seconds=self._now() - self._suspended_at,
+            )
+        )
 
     # --- streams
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import trio
+
 from penstock.core import report
 from penstock.plugins import Connection
 from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
@@ -9,6 +11,7 @@ from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._reader import Reader
+from penstock.runtime.connection._resumption import SurrenderedConnection
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
 
@@ -71,6 +74,17 @@ class Link:
     def is_gone(self) -> bool:
         """True if the peer or the network ended the transport, and not a fault of its code."""
         return is_disconnect(self.cause)
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the peer or the network ended the transport, or the peer took nothing for too long: another transport may do better."""
+        return self.is_gone or isinstance(self.cause, trio.TooSlowError)
+
+    def surrender(self) -> Connection:
+        """Let another connection task have the transport, and return it. The reader must have been stopped."""
+        self.writer.stop()
+        connection, self.connection = self.connection, SurrenderedConnection(self.connection)
+        return connection
 
     def on_open(self) -> None:
         """Tell the transport that both sides have said hello."""

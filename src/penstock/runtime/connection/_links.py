@@ -15,12 +15,15 @@ import trio
 from penstock.api import ConnectionLost, UsageError
 from penstock.core import CLEANUP_SECONDS, report
 from penstock.plugins import Connection
+from penstock.runtime.connection._end_report import describe_transport_end
+from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._inline_tasks import Host
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._link import Link
 from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._requests import NO_WRITER
+from penstock.runtime.connection._resumption import Resumption
 from penstock.session import ConnectionState
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
@@ -34,19 +37,25 @@ A protocol without goodbyes (ReactiveSocket) ends every connection in this way, 
 class Links(Host):
     """The link of a connection, and its host: the task that is the first reader, and the parent of all other tasks."""
 
-    __slots__ = ("_deadline", "_following", "_parts", "_replace_link", "_scope", "_use", "current", "has_ended")
+    __slots__ = ("_deadline", "_events", "_following", "_parts", "_replace_link", "_scope", "_use", "current", "has_ended")
 
     current: Link
     """The link that is used now, or that was used last."""
 
     def __init__(
-        self, connection: Connection, parts: ConnectionParts, replace_link: ReplaceLink | None, use: Callable[[Connection], None]
+        self,
+        connection: Connection,
+        parts: ConnectionParts,
+        replace_link: ReplaceLink | None,
+        use: Callable[[Connection], None],
+        events: ConnectionEvents,
     ) -> None:
         """`use` is called with the transport connection of each link."""
         self.is_over = LazyEvent()
         self._parts = parts
         self._replace_link = replace_link
         self._use = use
+        self._events = events
         self._following: trio.CancelScope | None = None  # around the task that looks for the next link, while there is one
         self._scope: trio.CancelScope | None = None  # of the host's nursery
         self._deadline = inf  # of the host
@@ -57,6 +66,21 @@ class Links(Host):
         self._start_link(connection)
 
     # --- for the task of the connection
+
+    def keep(self, resumption: Resumption) -> None:
+        """From now on a lost link suspends the connection in place of ending it."""
+        self._parts.resumption = resumption
+        self._parts.next_link = self._wait_for_next
+        self._parts.session.on_dead_link = self._end_dead_link
+
+    def drop(self) -> None:
+        """End the transport connection that is used now: the peer goes on over another one."""
+        self.current.end(trio.BrokenResourceError("the peer goes on over another connection"))
+
+    def fail(self, reason: str, error: ConnectionLost) -> None:
+        """End the connection: what the peer says about the bytes that it has received does not fit."""
+        self._parts.session.close(reason, error)
+        self._parts.timer.reschedule()
 
     @property
     def is_followed(self) -> bool:
@@ -129,7 +153,10 @@ class Links(Host):
                 if connection is not None:
                     self._start_link(connection)
                     self.current.on_open()
-                    self.current.writer.start()
+                    if self._parts.resumption is None:
+                        self.current.writer.start()
+                    else:
+                        self._parts.resumption.start_writer(self.current.writer.start)
                     link.replaced.set()
         finally:
             self._following = None
@@ -140,6 +167,8 @@ class Links(Host):
     async def _connection_after(self, link: Link) -> Connection | None:
         """Return the transport connection that goes on for `link`, or end the session."""
         session = self._parts.session
+        if self._parts.resumption is not None and link.is_lost and session.state is ConnectionState.OPEN:
+            return await self._resumed(link, self._parts.resumption)
         # May take up to `goodbye_timeout`: a child process is waited for here.
         error = await link.describe_end()
         if self._replace_link is not None and link.is_gone:
@@ -151,6 +180,39 @@ class Links(Host):
                     return connection
         session.end_of_input(error, is_clean=link.cause is None)
         return None
+
+    async def _resumed(self, link: Link, resumption: Resumption) -> Connection | None:
+        """Suspend the connection until the peer is back, or end the session."""
+        parts, session = self._parts, self._parts.session
+        # At once, and not in good order: a transport that is dead would be waited for.
+        await self._abort(link.connection)
+        # Bytes that arrived before the end still belong to the session, and are counted.
+        await link.reader.input_ended.wait()
+        error: Exception = describe_transport_end(
+            link.connection, link.cause, was_open=True, limits=parts.limits, on_violation=parts.on_violation
+        )
+        if session.state is ConnectionState.OPEN:
+            parts.timer.pause()
+            self._events.report_suspended(error)
+            try:
+                connection = await resumption.next_link(error)
+                # A limit may have closed the session meanwhile.
+                if session.state.is_closing:
+                    await self._abort(connection)
+                    return None
+                self._events.report_resumed(connection.peer)
+                return connection
+            except ConnectionLost as lost:
+                error = lost
+            finally:
+                parts.timer.go_on()
+        session.end_of_input(error)
+        return None
+
+    def _end_dead_link(self) -> None:
+        """End the link: the peer gives no sign of life on it."""
+        seconds = self._parts.limits.keepalive_timeout
+        self.current.end(trio.BrokenResourceError(f"the peer gave no sign of life for {seconds:g} s"))
 
     async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
         try:

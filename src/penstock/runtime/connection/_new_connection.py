@@ -5,14 +5,16 @@ import re
 from collections.abc import Sequence
 from typing import Final, cast
 
+import attrs
 import trio
 
-from penstock.api import PenstockError, PluginError, Role, UsageError
+from penstock.api import Extension, PenstockError, PluginError, Role, UsageError
 from penstock.plugins import Connection, Registry, Url
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
 from penstock.runtime.connection._encodings import in_encoding_of_url, takes_encodings
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._extensions_for import NegotiableExtensions
+from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.session import DialectFactory, DialectSettings, Session, SessionDelegate, protocol_detector
 
 DEFAULT_DIALECT: Final = "rsio"
@@ -77,7 +79,22 @@ def settings_for(kind: DialectFactory, connection: Connection, extensions: Negot
     return DialectSettings(extensions=extensions.of(takes=takes, least=least), setup=setup, encodings=encodings, framed=connection.framed)
 
 
-def new_connection(
+def check_resume(resume: bool, kinds: Sequence[DialectFactory], url: str) -> bool:  # noqa: FBT001  # the value of an option
+    """Return `resume`. Raises UsageError if no protocol of `url` can go on with a lost connection."""
+    if resume and not any(getattr(kind, "resumes", False) for kind in kinds):
+        names = " and ".join(kind.name for kind in kinds)
+        raise UsageError(f"resume=True: {url!r} speaks {names}, which cannot go on with a lost connection; RS.io can: give a tcp:// URL")
+    return resume
+
+
+def with_extensions(kind: DialectFactory, settings: DialectSettings, *extensions: Extension) -> DialectSettings:
+    """Return `settings` with the extensions that resume a connection, if the dialect can do that."""
+    if not getattr(kind, "resumes", False):
+        return settings
+    return attrs.evolve(settings, extensions=(*settings.extensions, *extensions))
+
+
+def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that only a connection with resume=True has
     connection: Connection,
     settings: ConnectionSettings,
     *,
@@ -86,12 +103,15 @@ def new_connection(
     offers: Sequence[tuple[DialectFactory, DialectSettings]],
     unserved: Sequence[DialectFactory] = (),
     began: float | None = None,
+    resumption: Resumption | None = None,
+    handover: Handover | None = None,
 ) -> ConnectionTask:
     """Return the connection task for a transport connection.
 
     `offers` are the dialects with their settings: a client speaks the first, a server the one that the client begins to speak.
     `unserved` are installed dialects that are not offered here: their clients are refused in their own protocol.
     `began` is when the time for the handshake started to run, now if it is not given.
+    `resumption` lets the connection go on after a loss, `handover` lets its transport be the next link of one that was lost.
     Raises PluginError if a dialect or an extension raises while it is made.
     """
     kind, dialect_settings = offers[0]
@@ -100,7 +120,7 @@ def new_connection(
     def make_session(delegate: SessionDelegate) -> Session:
         # A client speaks first, in the dialect of its URL; only a server must find out.
         choose = protocol_detector(offers, framed=connection.framed, unserved=unserved) if role is Role.SERVER else None
-        return Session(
+        session = Session(
             delegate,
             lambda session: kind(session, dialect_settings),
             role=role,
@@ -108,10 +128,19 @@ def new_connection(
             random=random.random,
             choose=choose,
         )
+        if resumption is not None:
+            resumption.attach(session)  # before the hello: it counts
+        return session
 
     try:
         return ConnectionTask(
-            connection, settings, make_session=make_session, events=events, began=trio.current_time() if began is None else began
+            connection,
+            settings,
+            make_session=make_session,
+            events=events,
+            began=trio.current_time() if began is None else began,
+            resumption=resumption,
+            handover=handover,
         )
     # Our own errors say who must act already.
     except PenstockError:

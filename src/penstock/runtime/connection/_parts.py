@@ -16,6 +16,7 @@ from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import OutgoingRequests
+from penstock.runtime.connection._resumption import Resumption
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.session import Session
 
@@ -72,5 +73,7 @@ class ConnectionParts:
     """The session has ended; or this side has said a goodbye that the peer does not answer, and its own end comes first."""
     nursery: trio.Nursery = attrs.field(init=False)
     """Runs all tasks of the connection but the one that waits for its end. Set when that one has begun."""
+    resumption: Resumption | None = None
+    """Set while a lost link suspends the connection in place of ending it."""
     next_link: Callable[[], Awaitable[bool]] | None = None
     """Waits for the link after this one, and returns False if there is none. None if links are not replaced."""

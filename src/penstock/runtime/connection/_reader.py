@@ -106,7 +106,7 @@ class Reader:
         # Set while decoding: calls that the session starts are queued, and run after all messages of this turn were decoded.
         now, self._runner.is_running_inline = trio.current_time(), True
         try:
-            has_more = self._session.receive(data, now, most=MESSAGES_PER_TURN)
+            has_more = self._session.receive(data, now - self._timer.stood_still, most=MESSAGES_PER_TURN)
             # While the client is examined there is always more to do: its messages behind the introduction.
             self._has_more = has_more or self._session.channel.state is ConnectionState.EXAMINING
         finally:

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.api import UNBOUNDED
 from penstock.plugins import DirectionStatistics, PeerIdentity, PeerStatistics, StalledStream
+from penstock.runtime.connection._resumption import Resumption
 from penstock.session import ReceivingStream, SendingStream, Session
 
 
@@ -59,11 +60,13 @@ class StallWatch:
 class ConnectionStatistics:
     """The statistics of one connection."""
 
-    __slots__ = ("_receiving", "_sending", "_session", "_transport")
+    __slots__ = ("_receiving", "_sending", "_session", "_transport", "resumption")
 
     def __init__(self, session: Session, transport: str) -> None:
         self._session = session
         self._transport = transport
+        self.resumption: Resumption | None = None
+        """The part that lets the connection go on after a loss, if it can."""
         self._sending = StallWatch()
         self._receiving = StallWatch()
 
@@ -80,6 +83,9 @@ class ConnectionStatistics:
             sent_bytes=session.outbox.taken_bytes,
             received_bytes=session.received_bytes,
             buffered_bytes=buffered,
+            retained_bytes=0 if session.outbox.retained is None else session.outbox.retained.held,
+            is_suspended=self.resumption is not None and self.resumption.is_suspended,
+            resumed=0 if self.resumption is None else self.resumption.resumed,
         )
 
     def _take_sending(self, now: float, peer: PeerIdentity) -> DirectionStatistics:

@@ -20,10 +20,26 @@ REST_SECONDS: Final = 1.0
 """The most seconds between two ticks while the writer has a task. A tick ends a task that had nothing to do since the last one."""
 
 
+ROUNDING: Final = 1e-6
+"""Seconds, more than the sum and the difference of two times differ from exact ones."""
+
+
 class SessionTimer:
     """Calls `Session.tick` when something is due."""
 
-    __slots__ = ("_batcher", "_due", "_last_tick", "_leaving", "_scope", "_session", "_task", "covered_until", "has_idle_task")
+    __slots__ = (
+        "_batcher",
+        "_due",
+        "_last_tick",
+        "_leaving",
+        "_paused_at",
+        "_scope",
+        "_session",
+        "_task",
+        "covered_until",
+        "has_idle_task",
+        "stood_still",
+    )
 
     def __init__(self, session: Session, leaving: LazyEvent, batcher: SendBatcher) -> None:
         """`leaving` is set when this side has said a goodbye that the peer does not answer."""
@@ -36,6 +52,9 @@ class SessionTimer:
         self._last_tick = -inf
         self.covered_until: float = -inf
         """Messages that arrive before this time need no `reschedule_soon`: a tick comes then anyway."""
+        self._paused_at: float | None = None
+        self.stood_still: float = 0.0
+        """Seconds for which the session's clock has stood still: no deadline of the session passes while its connection is suspended."""
         self.has_idle_task: Callable[[], bool] = _has_none
         """Called in each tick. Returns whether a tick must come within `REST_SECONDS`. The writer of each link sets it."""
 
@@ -63,6 +82,12 @@ class SessionTimer:
 
     def reschedule(self) -> None:
         """Do what is due now, and set the next deadline."""
+        if self._paused_at is not None:
+            # No link can carry a goodbye, so nothing is waited for.
+            if self._session.state.is_closing:
+                self._leaving.set()
+                self.wake()
+            return
         self._last_tick = trio.current_time()
         self.covered_until = -inf
         due = self._tick(self._last_tick)
@@ -90,6 +115,18 @@ class SessionTimer:
         """Let a tick come within `REST_SECONDS`."""
         self._tick_before(trio.current_time() + REST_SECONDS)
 
+    def pause(self) -> None:
+        """Let the clock of the session stand still: its connection is suspended."""
+        self._paused_at = trio.current_time()
+        self._due = self._scope.deadline = inf
+
+    def go_on(self) -> None:
+        """Let the clock of the session run again."""
+        if self._paused_at is not None:
+            self.stood_still += trio.current_time() - self._paused_at
+            self._paused_at = None
+            self.reschedule()
+
     def release(self) -> None:
         """Refer to the writer no longer: the connection is over."""
         self.has_idle_task = _has_none
@@ -101,21 +138,26 @@ class SessionTimer:
         return trio.lowlevel.Abort.SUCCEEDED
 
     def _tick_before(self, due: float) -> None:
-        if due < self._due:
+        if due < self._due and self._paused_at is None:
             self._due = self._scope.deadline = due
 
     def _tick(self, now: float) -> float | None:
         """Do what is due, and send what that has queued from here: a ping must not cost a task of the writer."""
         outbox, batcher = self._session.outbox, self._batcher
         if not outbox.is_empty:  # something else is about to send
-            return self._session.tick(now)
+            return self._real(self._session.tick(now - self.stood_still))
         batcher.is_requesting = True
         try:
             # May close the session: a handshake, a keepalive or a goodbye may be overdue.
-            return self._session.tick(now)
+            return self._real(self._session.tick(now - self.stood_still))
         finally:
             batcher.is_requesting = False
             batcher.writer.flush()
+
+    def _real(self, due: float | None) -> float | None:
+        """Return the time at which the session's clock shows `due`."""
+        # A little later: rounded down, the session would find that it is not due yet, and this would never end.
+        return due if due is None or not self.stood_still else due + self.stood_still + ROUNDING
 
 
 def _has_none() -> bool:

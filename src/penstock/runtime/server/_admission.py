@@ -30,7 +30,7 @@ MAX_DEPARTING: Final = 4
 class Place:
     """The place of one connection among those of a server."""
 
-    __slots__ = ("_scope", "address", "cut", "drain", "is_cancelled", "origin", "peer")
+    __slots__ = ("_scope", "address", "cut", "drain", "is_cancelled", "is_suspended", "origin", "peer")
 
     def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
         self.peer: PeerIdentity = peer
@@ -40,6 +40,8 @@ class Place:
         """The URL that it came to."""
         self._scope: trio.CancelScope | None = None
         self.is_cancelled: bool = False
+        self.is_suspended: bool = False
+        """The connection has lost its transport, and keeps the place until its client is back."""
         self.cut: Callable[[], None] = self.cancel
         """Ends the connection at once. Called only before the hello."""
         self.drain: Callable[[], None] | None = None
@@ -63,10 +65,10 @@ class Place:
 class _Origin:
     """The connections of one origin."""
 
-    __slots__ = ("count", "handshaking")
+    __slots__ = ("count", "handshaking", "suspended")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.suspended = 0
         self.handshaking: dict[Place, None] = {}
 
 
@@ -80,6 +82,7 @@ class Admission:
         self._crowds: dict[_Origin, None] = {}  # bounded by SHARE
         # The peer has not said hello. Dicts, because they keep the order: the first is the oldest.
         self._handshaking: dict[Place, None] = {}
+        self._suspended = 0  # places whose connection has no transport
         self._one_left = trio.lowlevel.ParkingLot()
         self.rate: AcceptRate = AcceptRate(limits.accept_rate)
         self.max_open: int = limits.max_connections
@@ -108,10 +111,27 @@ class Admission:
                 if not self._is_crowd(origin):
                     self._crowds.pop(origin, None)
 
+    def suspend(self, place: Place, *, is_suspended: bool) -> None:
+        """Note whether a connection has lost its transport. It keeps its place, and its client may connect beyond the bounds."""
+        if place not in self._places or place.is_suspended == is_suspended:
+            return
+        place.is_suspended = is_suspended
+        change = 1 if is_suspended else -1
+        self._suspended += change
+        if place.origin is not None:
+            self._origins[place.origin].suspended += change
+
+    def is_beyond(self, place: Place) -> bool:
+        """Return whether a connection has a place beyond the bounds: one that only the client of a suspended connection may use."""
+        origin = None if place.origin is None else self._origins.get(place.origin)
+        most = self._limits.max_connections_per_address
+        return len(self._places) > self.max_open or (origin is not None and origin.count > most)
+
     def vacate(self, place: Place) -> None:
         """Let `place` count no more: its connection is about to close. It may be called again."""
         if place not in self._places:
             return
+        self.suspend(place, is_suspended=False)
         self.on_hello(place)
         self._places.discard(place)
         if place.origin is not None:
@@ -156,11 +176,13 @@ class Admission:
     def _make_room(self, origin: _Origin | None) -> str | None:
         """Let silent connections make room for one of `origin`, and return the reason if they cannot."""
         limits = self._limits
+        # The client of a suspended connection has to be let in, and only its hello tells that it is one.
         is_full = origin is not None and origin.count >= limits.max_connections_per_address
-        if origin is not None and is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
+        if origin is not None and is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS) and not origin.suspended:
             return PER_ADDRESS
         # Also if the connections are too many in all: with few files there are fewer places than `max_pending_handshakes`.
-        if len(self._places) >= self.max_open and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
+        is_full = len(self._places) >= self.max_open
+        if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO) and not self._suspended:
             return CONNECTIONS
         if len(self._handshaking) >= limits.max_pending_handshakes:
             self._cut_oldest(self._crowd(origin), BEFORE_HELLO)

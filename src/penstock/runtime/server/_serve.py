@@ -33,11 +33,13 @@ from penstock.recording import Recorder
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
+    ConnectionTask,
     MemoryBudget,
     NegotiableExtensions,
     NoOptions,
     Peer,
     auth_extension,
+    check_resume,
     check_transport,
     dialects_agreed,
     dialects_at,
@@ -51,6 +53,7 @@ from penstock.runtime.connection import (
     refuse_unknown,
     settings_for,
     unserved_at,
+    with_extensions,
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
@@ -60,9 +63,11 @@ from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
+from penstock.runtime.server._resumable import ResumableConnections, resuming
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
+from penstock.session import CONNECTIONS
 
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
@@ -86,6 +91,7 @@ def serve(
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     record: Recorder | str | PathLike[str] | None = None,
+    resume: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -93,12 +99,14 @@ def serve(
 
     A URL without a ``+`` speaks every installed protocol: the first bytes of a client show which. ``rsio+tcp://…`` and
     ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check.
+    With `resume` a lost connection is kept for `Limits.resume_timeout`, if its client was given ``resume=True`` too. It goes on when the
+    client is back, with all of its streams and requests: nothing is lost, and nothing comes twice.
     Port 0 takes a free one; `Server.addresses` tells which.
     `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
     Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
     """
-    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "on_violation"))
+    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "resume", "on_violation"))
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     if not isinstance(service, Service):
@@ -110,6 +118,7 @@ def serve(
     for url in urls:
         check_transport(registry, parse_url(url))
         check_guard(service, url, registry)
+        check_resume(resume, dialects_at(registry, parse_url(url)), url)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
@@ -121,7 +130,7 @@ def serve(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
         admission=Admission(limits),
-        connections=ServedConnections(budget),
+        connections=ServedConnections(budget, ResumableConnections() if resume else None),
         extensions=found,
         options=(options or TransportOptions()).within(limits),
     )
@@ -431,18 +440,21 @@ class Server(AbstractAsyncContextManager["Server"]):
         settings = self._settings
         agreed = dialects_agreed(connection.facts.protocol, door.dialects)
         dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
+        resumption, handover, added = resuming(self._connections.resumable, settings.limits, partial(self._admission.suspend, place))
         task = new_connection(
             connection,
             settings,
             role=Role.SERVER,
             events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
-            offers=[(kind, settings_for(kind, connection, self._extensions)) for kind in dialects],
+            offers=[(kind, with_extensions(kind, settings_for(kind, connection, self._extensions), *added)) for kind in dialects],
             # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
             unserved=() if agreed else unserved_at(settings.registry, dialects),
             began=began,
+            resumption=resumption,
+            handover=handover,
         )
         place.cut = task.cut
-        task.is_open.call_when_set(partial(self._admission.on_hello, place))
+        task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
         self._connections.add(task, Peer(task, settings.registry))
         try:
@@ -451,6 +463,15 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._connections.remove(task)
             if task.refusal is not None:
                 self._refusals.add(task.refusal, place.peer, place.address)
+        if handover is not None and handover.connection is not None:
+            self._admission.remove(place)  # the connection that was lost has kept its own
+            await handover.run()
+
+    def _on_hello(self, task: ConnectionTask, place: Place) -> None:
+        self._admission.on_hello(place)
+        # It was let in because it might have been the client of a suspended connection.
+        if task.opened_at is not None and self._admission.is_beyond(place):
+            task.leave(CONNECTIONS)
 
     def __repr__(self) -> str:
         return f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: {len(self._admission.open)} connections>"

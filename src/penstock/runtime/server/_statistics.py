@@ -9,12 +9,15 @@ import trio
 
 from penstock.plugins import DirectionStatistics, ServerStatistics
 from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, statistics_of, sum_of_directions
+from penstock.runtime.server._resumable import ResumableConnections
 
 
 class ServedConnections:
     """The connections of one server."""
 
-    def __init__(self, budget: MemoryBudget) -> None:
+    def __init__(self, budget: MemoryBudget, resumable: ResumableConnections | None = None) -> None:
+        self.resumable: ResumableConnections | None = resumable
+        """Those that can be resumed, by token; None if the server resumes none."""
         self.began_at: float | None = None
         """When the server began to listen."""
         self._budget = budget
@@ -24,7 +27,7 @@ class ServedConnections:
         self._accepted = 0
         # Two records from the start: a census of objects finds no more of them later.
         self._sending, self._receiving = DirectionStatistics(), DirectionStatistics()
-        self._sent_bytes = self._received_bytes = 0
+        self._sent_bytes = self._received_bytes = self._resumed = 0
 
     def add(self, connection: ConnectionTask, peer: Peer) -> None:
         """Count a connection from now on."""
@@ -39,6 +42,7 @@ class ServedConnections:
         self._receiving = _done(self._receiving, done.receiving)
         self._sent_bytes += done.sent_bytes
         self._received_bytes += done.received_bytes
+        self._resumed += done.resumed
 
     @property
     def peers(self) -> Iterator[Peer]:
@@ -62,6 +66,8 @@ class ServedConnections:
             buffered_bytes=sum(one.buffered_bytes for one in each),
             memory_budget=self._budget.limit,
             refused=MappingProxyType(dict(refused)),
+            suspended=sum(one.is_suspended for one in each),
+            resumed=self._resumed + sum(one.resumed for one in each),
         )
 
 

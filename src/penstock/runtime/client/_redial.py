@@ -1,0 +1,117 @@
+"""Finds the next transport connection for one that was lost: connects again with the server's token, until the time is over.
+
+Rules of this file:
+
+* The first attempt is made at once. Before each further one there is a random pause, whose bound doubles up to `LONGEST_PAUSE`.
+* A server that does not know the connection ends the attempts: no later one can do better. A server that is full, or gone, is asked again.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from penstock.api import ConnectionLost, Limits, Rejected
+from penstock.plugins import Connection
+from penstock.runtime.connection import ConnectionTask, Handover, Resumption
+from penstock.session import Takeover
+
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
+
+PASSING: Final = frozenset({"lost", "shutdown", "drain", "limit:handshake"})
+"""Reasons after which the server, or another one at its address, may answer better."""
+
+
+class ClientHandover(Handover):
+    """The connection on which a client asks to go on."""
+
+    def __init__(self, token: bytes, received: int) -> None:
+        self.takeover: Takeover = Takeover(question=(token, received))
+
+    @property
+    def is_asked(self) -> bool:
+        return self.takeover.said is not None
+
+    async def prepare(self, _principal: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+class NotNowError(Exception):
+    """An attempt has failed, and another one may do better."""
+
+
+Dial = Callable[[bytes, int], Awaitable[tuple[Connection, bytes, int]]]
+"""Connects and asks the server, with a token and the bytes that were received. Returns the connection, the next token, the server's count.
+
+Raises NotNowError, or ConnectionLost if no further attempt can succeed.
+"""
+
+
+class ClientResumption(Resumption):
+    """Looks for the next link of one connection."""
+
+    __slots__ = ("_dial", "_seconds", "_token")
+
+    waits_for_peer = False
+
+    def __init__(self, limits: Limits, dial: Dial) -> None:
+        super().__init__(limits)
+        self._dial = dial
+        self._token: bytes | None = None
+        self._seconds = limits.resume_timeout
+
+    def first_token(self) -> bytes | None:
+        return None
+
+    def on_token(self, token: bytes, seconds: float) -> None:
+        self._token, self._seconds = token, min(seconds, self._limits.resume_timeout)
+
+    def on_confirmed(self) -> None:
+        """Do nothing: a client waits for nothing."""
+
+    async def find_link(self, lost: Exception) -> tuple[Connection, int]:
+        if self._token is None:
+            raise self.give_up(lost, "it was lost before the server gave it a token")
+        last: Exception | None = None
+        pause = FIRST_PAUSE
+        with trio.move_on_after(self._seconds):
+            while True:
+                try:
+                    connection, self._token, position = await self._dial(self._token, self.received)
+                except NotNowError as failed:
+                    last = failed
+                except ConnectionLost as refused:
+                    raise self.give_up(lost, str(refused)) from None
+                else:
+                    return connection, position
+                await trio.sleep(random.random() * pause)  # noqa: S311  # no secret
+                pause = min(2 * pause, LONGEST_PAUSE)
+        why = "" if last is None else f"; the last attempt: {last}"
+        raise self.give_up(lost, f"no server answered within {self._seconds:g} s (Limits.resume_timeout of the two sides){why}")
+
+
+def judge(reason: Exception | None, token: str) -> Exception:
+    """Return the error for an attempt that ended with `reason`, and with the goodbye `token`."""
+    if (isinstance(reason, Rejected) and reason.temporary) or token in PASSING:
+        return NotNowError(str(reason))
+    return ConnectionLost(str(reason))
+
+
+async def run_or_cut(task: ConnectionTask) -> None:
+    """Run a connection on which a client asks to go on. If this is cancelled, the connection ends at once, without a goodbye."""
+
+    async def run() -> None:
+        async with trio.open_nursery() as tasks:
+            await task.run(tasks)
+        over.set()
+
+    over = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        try:
+            await over.wait()
+        except trio.Cancelled:
+            task.cut()
+            raise

@@ -1,0 +1,216 @@
+"""What one connection needs to go on over another link after a loss: its token, the bytes that are kept, and the wait for the next link.
+
+Rules of this file:
+
+* Both sides must have the extension *resume*. If one has not, `begin` returns False, and the connection is one as any other.
+* The client finds the next link, and the server waits for it. Each has a class of its own, beside the code that opens connections.
+* The server sends nothing on the next link before the client has: then the client knows its new token, and the old one is used up.
+* There is one count of bytes for each direction, and it ends with the link. So the server answers only when the lost link has decoded all
+  that had arrived.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import trio
+
+from penstock.api import ConnectionLost, Limits, ProtocolError
+from penstock.plugins import Connection, PeerIdentity
+from penstock.session import ActiveResume, ConnectionState, RetainedBytes, Session, retain, rewind
+
+
+def retained_bytes(limits: Limits) -> RetainedBytes:
+    """Return an empty record of what is not acknowledged."""
+    # An honest peer reaches `bound`, and what was in the outbox then comes on top: an element that is sent, and one behind it.
+    waiting = limits.outbound_high + limits.max_element + limits.outbound_control
+    return RetainedBytes(limits.resume_bytes, limits.resume_bytes + 2 * waiting)
+
+
+class ResumableLinks(Protocol):
+    """The links of a connection, as its resumption sees them."""
+
+    def fail(self, reason: str, error: ConnectionLost) -> None:
+        """End the connection: what the peer says does not fit."""
+
+    def drop(self) -> None:
+        """End the transport connection that is used now: the peer goes on over another one."""
+
+
+class Resumption(ABC):
+    """The part of one connection that outlives its links. It is made before the session, and released with the connection."""
+
+    __slots__ = ("_active", "_limits", "_links", "_session", "_start_writer", "is_awaiting", "is_suspended", "principal", "resumed")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._active: ActiveResume | None = None  # set when both hellos list the extension
+        self._session: Session | None = None
+        self._links: ResumableLinks | None = None
+        self.principal: Any = None
+        """The principal of the peer: another one cannot resume the connection."""
+        self._start_writer: Callable[[], None] = _nothing
+        self.is_awaiting: bool = False
+        """The writer of the new link waits until the peer has sent something."""
+        self.is_suspended: bool = False
+        """There is no link, and another one may come."""
+        self.resumed: int = 0
+        """How often the connection went on over another link."""
+
+    # --- for the extension
+
+    def bind(self, active: ActiveResume) -> None:
+        """Note that both sides have the extension."""
+        self._active = active
+
+    @abstractmethod
+    def on_token(self, token: bytes, seconds: float) -> None:
+        """Keep the server's token."""
+
+    def on_input(self) -> None:
+        """Send on: the peer has sent its first bytes on the new link."""
+        self.is_awaiting = False
+        self.on_confirmed()
+        self._start_writer()
+
+    # --- for the connection
+
+    def attach(self, session: Session) -> None:
+        """Keep what `session` sends, from its hello on."""
+        retain(session.outbox, retained_bytes(self._limits))
+
+    def begin(self, session: Session, links: ResumableLinks, peer: PeerIdentity) -> bool:
+        """Return whether both sides have the extension, and begin to acknowledge. Called when the session opens, with its `peer`."""
+        if self._active is None:
+            retain(session.outbox, None)
+            return False
+        self._session, self._links, self.principal = session, links, peer.principal
+        self._active.start(session, self.first_token(), self._limits.resume_timeout)
+        return True
+
+    async def next_link(self, lost: Exception) -> Connection:
+        """Return the next transport connection; what the peer has not received is queued again. Raises ConnectionLost if there is none."""
+        session = self._session
+        if session is None:
+            raise self.give_up(lost, "it had not begun")
+        self.is_suspended = True
+        # What the peer has not begun on the last link, it never will.
+        self.is_awaiting, self._start_writer = False, _nothing
+        try:
+            connection, position = await self.find_link(lost)
+        finally:
+            self.is_suspended = False
+        try:
+            self._rewind(session, position)
+        except ProtocolError as wrong:
+            await connection.abort()
+            raise self.give_up(lost, str(wrong)) from None
+        return connection
+
+    def start_writer(self, start: Callable[[], None]) -> None:
+        """Begin to send on the new link: a client at once, a server when the client has begun."""
+        if self.waits_for_peer:
+            self._start_writer, self.is_awaiting = start, True
+            return
+        if self._active is not None:
+            self._active.acknowledge()  # first of all: the server waits for something
+        start()
+
+    def close(self) -> None:
+        """Forget the connection: it is over."""
+        self._start_writer, self._session, self._links = _nothing, None, None
+        if self._active is not None:
+            self._active.stop()
+
+    def _rewind(self, session: Session, position: int) -> None:
+        rewind(session.outbox, position)
+        self.resumed += 1
+        if self._active is not None:
+            self._active.told()
+        on_next_link: Callable[[], None] | None = getattr(session.channel.dialect, "on_next_link", None)
+        if on_next_link is not None:
+            on_next_link()
+
+    # --- what the two sides do in different ways
+
+    waits_for_peer: bool
+    """This side sends on a new link only when the peer has begun."""
+
+    @abstractmethod
+    def first_token(self) -> bytes | None:
+        """Return the token that goes to the peer; None on a client."""
+
+    @abstractmethod
+    async def find_link(self, lost: Exception) -> tuple[Connection, int]:
+        """Return a transport connection, and the bytes that the peer has received. Raises ConnectionLost if there is none in time."""
+
+    @abstractmethod
+    def on_confirmed(self) -> None:
+        """Note that the peer goes on over the new link."""
+
+    # --- for both
+
+    def give_up(self, lost: Exception, why: str) -> ConnectionLost:
+        """Return the error of a connection that was not resumed."""
+        return ConnectionLost(f"{lost}. The connection was not resumed: {why}", resumable=False)
+
+    @property
+    def late(self) -> str:
+        """Why a connection is given up that was not resumed in time."""
+        return f"the client was not back within {self._limits.resume_timeout:g} s (Limits.resume_timeout)"
+
+    @property
+    def received(self) -> int:
+        """The bytes that the peer has sent and this side has received."""
+        return 0 if self._session is None else self._session.received_bytes
+
+    def check(self, position: int) -> None:
+        """Raise ProtocolError if the peer cannot have received that number of bytes."""
+        session = self._session
+        if session is not None and session.outbox.retained is not None:
+            session.outbox.retained.check(position)
+
+
+class Handover(ABC):
+    """The transport connection of a client that resumes: from its hello until a lost connection has it."""
+
+    connection: Connection | None = None
+    """The transport connection, once the connection task that has said hello on it needs it no longer."""
+
+    @property
+    @abstractmethod
+    def is_asked(self) -> bool:
+        """The other side has said what it must, so the connection does not open."""
+
+    def is_due(self, session: Session) -> bool:
+        """Return whether the transport of `session` is to be handed over: it was asked for, and the peer is let in."""
+        return self.is_asked and session.state is ConnectionState.OPEN
+
+    @abstractmethod
+    async def prepare(self, principal: object) -> None:
+        """Find the lost connection, and answer. Raises ConnectionLost to refuse. Checkpoints."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+class SurrenderedConnection(Connection):
+    """Stands in the place of a transport connection that another connection task uses now: to close it does nothing."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.framed, self.peer, self.facts = connection.framed, connection.peer, connection.facts
+
+    async def send(self, _: object, /) -> None:
+        await trio.lowlevel.checkpoint()
+        raise trio.ClosedResourceError("this transport connection was handed over")
+
+    async def receive(self) -> bytes | bytearray | None:
+        await trio.lowlevel.checkpoint()
+        raise trio.ClosedResourceError("this transport connection was handed over")
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def abort(self) -> None:
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,212 @@
+"""The connections of a server that can be resumed, by token, and their wait for the client.
+
+Rules of this file:
+
+* A token has 256 bits and one use. It names a connection while that is open or suspended, and only for the principal that it was given to.
+* A server gives the next token with each answer. All tokens since the last link that worked are good until the client has sent something
+  behind the answer: the answer may be lost with its transport. After that one token is good, the one that the client got there.
+* A client may be back before the server knows of the loss. Then the transport that the server still has is ended.
+* If two clients come with the same token, the later one goes on, and the transport of the other is ended.
+* Every refusal has the same reason: a client learns neither what was wrong, nor whether a token was known.
+"""
+
+from hashlib import sha256
+from secrets import token_bytes
+from typing import Final, Protocol
+
+import trio
+
+from penstock.api import ConnectionLost, Extension, Limits, ProtocolError
+from penstock.plugins import Connection
+from penstock.runtime.connection import Handover, Resumption
+from penstock.session import TOKEN_BYTES, Resume, Resuming, Takeover
+
+MAX_TOKENS: Final = 8
+"""Tokens of a connection that are good while the client has not got the last one, without that last one."""
+
+
+class OnChange(Protocol):
+    """Called when a connection is suspended, and when it is not any more."""
+
+    def __call__(self, *, is_suspended: bool) -> None: ...
+
+
+class ResumableConnections:
+    """The connections of a server that both sides may resume."""
+
+    def __init__(self) -> None:
+        # By the hash of the token: the time that a look-up takes tells nothing about a token. `MAX_TOKENS` + 1 for each connection at most.
+        self._by_token: dict[bytes, ServerResumption] = {}
+
+    def new_token(self, resumption: "ServerResumption") -> bytes:
+        """Return a token for a connection."""
+        token = token_bytes(TOKEN_BYTES)
+        self._by_token[_key(token)] = resumption
+        return token
+
+    def find(self, token: bytes) -> "ServerResumption | None":
+        """Return the connection that has that token."""
+        return self._by_token.get(_key(token))
+
+    def forget(self, token: bytes | None) -> None:
+        """Let a token be good for nothing."""
+        if token is not None:
+            self._by_token.pop(_key(token), None)
+
+
+class ServerResumption(Resumption):
+    """Waits for the client of one connection."""
+
+    __slots__ = ("_attempt", "_found", "_link_over", "_next", "_on_change", "_table", "_tokens")
+
+    waits_for_peer = True
+
+    def __init__(self, limits: Limits, table: ResumableConnections, on_change: OnChange) -> None:
+        """`on_change` is called when the connection is suspended, and when it is not any more."""
+        super().__init__(limits)
+        self._table = table
+        self._on_change = on_change
+        self._tokens: tuple[bytes, ...] = ()  # those that are good; the last one was given with the link of now
+        self._attempt = 0
+        self._next: tuple[Connection, int] | None = None
+        self._found: trio.Event | None = None  # set when there is a next link
+        self._link_over: trio.Event | None = None  # set when the link of now is over, or the connection
+
+    def first_token(self) -> bytes | None:
+        self._tokens = (self._table.new_token(self),)
+        return self._tokens[0]
+
+    def on_token(self, token: bytes, seconds: float) -> None:
+        """Do nothing: a server takes no token."""
+
+    def on_confirmed(self) -> None:
+        for token in self._tokens[:-1]:
+            self._table.forget(token)
+        self._tokens = self._tokens[-1:]
+
+    async def find_link(self, lost: Exception) -> tuple[Connection, int]:
+        found = self._found = trio.Event()
+        self._on_change(is_suspended=True)
+        self._set_link_over()  # from now on the count of what was received stands
+        try:
+            with trio.move_on_after(self._limits.resume_timeout):
+                await found.wait()
+        finally:
+            self._found = None
+            self._on_change(is_suspended=False)
+        following, self._next = self._next, None
+        if following is None:
+            raise self.give_up(lost, self.late)
+        return following
+
+    def close(self) -> None:
+        super().close()
+        for token in self._tokens:
+            self._table.forget(token)
+        self._tokens = ()
+        self._set_link_over()
+        self._on_change = _ignore
+
+    # --- for a client that is back
+
+    async def take_over(self, token: bytes, position: int, principal: object) -> tuple[int, bytes, int]:
+        """Return the number of this attempt, the next token, and the bytes that were received from the client.
+
+        Raises ConnectionLost if the connection cannot go on.
+        """
+        links = self._links
+        if links is None or self.principal != principal:
+            raise ConnectionLost("a client came back with a token that belongs to another principal")
+        self.check(position)
+        self._attempt += 1
+        number = self._attempt
+        if self._found is None:
+            # The client is back before the loss was noticed here.
+            over = self._link_over = trio.Event() if self._link_over is None else self._link_over
+            links.drop()
+            await over.wait()
+        session = self._session
+        if session is None or self._found is None or number != self._attempt:
+            raise ConnectionLost("the lost connection is over, or another client has come back with the same token")
+        following = self._table.new_token(self)
+        # The token that was said stays: a client says it again if the answer is lost. So does one that an earlier answer gave, because
+        # attempts may overtake each other.
+        earlier = tuple(other for other in self._tokens if other != token)
+        for forgotten in earlier[: 1 - MAX_TOKENS]:
+            self._table.forget(forgotten)
+        self._tokens = (*earlier[1 - MAX_TOKENS :], token, following)
+        return number, following, session.received_bytes
+
+    def give(self, number: int, connection: Connection, position: int) -> trio.Event | None:
+        """Go on over `connection`, and return what is set when that is over; None if another client was faster, or it is too late."""
+        if self._found is None or number != self._attempt or self._next is not None:
+            return None
+        self._next = connection, position
+        self._found.set()
+        self._link_over = trio.Event()
+        return self._link_over
+
+    def fail(self, wrong: ProtocolError) -> None:
+        """End the connection: what the client says does not fit."""
+        if self._links is not None:
+            self._links.fail(wrong.reason, ConnectionLost(f"the connection cannot go on: {wrong}", resumable=False))
+
+    def _set_link_over(self) -> None:
+        if self._link_over is not None:
+            self._link_over.set()
+            self._link_over = None
+
+
+class ServerHandover(Handover):
+    """The connection of a client that may be back."""
+
+    def __init__(self, table: ResumableConnections) -> None:
+        self._table = table
+        self.takeover: Takeover = Takeover()
+        self._found: tuple[ServerResumption, int, int] | None = None  # with the number of the attempt, and the client's position
+
+    @property
+    def is_asked(self) -> bool:
+        return self.takeover.said is not None
+
+    async def prepare(self, principal: object) -> None:
+        token, position = self.takeover.said or (b"", 0)
+        resumption = self._table.find(token)
+        if resumption is None:
+            raise ConnectionLost("a client came back with a token that is unknown, was used, or is over")
+        try:
+            number, following, received = await resumption.take_over(token, position, principal)
+        except ProtocolError as wrong:
+            resumption.fail(wrong)
+            raise ConnectionLost(f"a client came back, and {wrong}") from None
+        self._found = resumption, number, position
+        self.takeover.answer(following, received)
+
+    async def run(self) -> None:
+        """Give the transport to the lost connection, and wait until that needs it no longer."""
+        if self._found is None or self.connection is None:
+            return
+        resumption, number, position = self._found
+        over = resumption.give(number, self.connection, position)
+        if over is not None:
+            # Shielded: the connection says its own goodbye, and ends within its deadlines.
+            with trio.CancelScope(shield=True):
+                await over.wait()
+
+
+def resuming(
+    table: ResumableConnections | None, limits: Limits, on_change: OnChange
+) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
+    """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both. Without `table`, nothing."""
+    if table is None:
+        return None, None, ()
+    resumption, handover = ServerResumption(limits, table, on_change), ServerHandover(table)
+    return resumption, handover, (Resume(resumption), Resuming(handover.takeover))
+
+
+def _key(token: bytes) -> bytes:
+    return sha256(token).digest()
+
+
+def _ignore(*, is_suspended: bool) -> None:  # as the callback that it replaces
+    """Do nothing."""
