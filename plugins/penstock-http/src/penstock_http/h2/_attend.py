@@ -87,8 +87,8 @@ class Attendance:
                 return b""
             first += data
             if not PREFACE.startswith(first[: len(PREFACE)]):
-                # Most likely HTTP/1.1, whose client shows the text.
-                await below.send(_WRONG_VERSION)
+                if b" HTTP/1." in first:
+                    await below.send(_WRONG_VERSION)
                 return b""
         return first
 

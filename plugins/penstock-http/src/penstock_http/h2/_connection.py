@@ -204,6 +204,6 @@ def reset_code(reason: str) -> ErrorCodes:
     """Return the code of the RST_STREAM behind a goodbye with this reason."""
     if not reason or reason in {"shutdown", "draining"}:
         return ErrorCodes.CANCEL
-    if reason.startswith("protocol") or reason == "version" or reason.startswith("version "):
+    if reason.startswith(("protocol", "version")):
         return ErrorCodes.PROTOCOL_ERROR
     return ErrorCodes.INTERNAL_ERROR if reason == "internal" else ErrorCodes.ENHANCE_YOUR_CALM

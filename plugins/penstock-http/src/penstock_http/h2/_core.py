@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from h2.config import H2Configuration
@@ -21,8 +22,11 @@ from hyperframe.frame import GoAwayFrame
 from penstock_http.h2 import _floods as floods
 from penstock_http.h2._gate import MAX_HEADER_BLOCK, FrameGate
 
-MAX_FRAME: Final = 64 << 10
-"""Bytes of one DATA frame, in both directions. With h2's 16 KiB each byte costs three times as much: the price is one of frames."""
+FIRST_FRAME: Final = 16 << 10
+MAX_FRAME: Final = 128 << 10
+"""Bytes of one frame: of a stranger, and of a peer that has said hello.
+
+With 16 KiB each byte costs three times as much, because a frame has its price. An element of 64 KiB and its header go into one."""
 
 FIRST_WINDOW: Final = (64 << 10) - 1
 """Bytes that a stream, and the whole connection, may hold of a stranger: the defaults of RFC 9113, which a client may use at once."""
@@ -53,18 +57,18 @@ class Core:
         self._h2 = _Connection(H2Configuration(client_side=is_client))
         values = {
             SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW if is_client else FIRST_WINDOW,
-            SettingCodes.MAX_FRAME_SIZE: MAX_FRAME,
+            SettingCodes.MAX_FRAME_SIZE: MAX_FRAME if is_client else FIRST_FRAME,
             SettingCodes.MAX_HEADER_LIST_SIZE: MAX_HEADER_BLOCK,
             SettingCodes.MAX_CONCURRENT_STREAMS: 0 if is_client else MAX_STREAMS,
         }
         if is_client:
             values[SettingCodes.ENABLE_PUSH] = 0
         self._h2.local_settings = Settings(client=is_client, initial_values=values)
-        # h2 copies neither of the two out of the first settings.
+        # h2 copies neither of the two out of the first settings. The gate bounds frames; h2 would apply a new size too late.
         self._h2.max_inbound_frame_size = MAX_FRAME
         self._h2.decoder.max_header_list_size = MAX_HEADER_BLOCK
         self.floods: floods.Floods = floods.Floods()
-        self.gate: FrameGate = FrameGate(self.floods, is_server=not is_client, max_frame=MAX_FRAME)
+        self.gate: FrameGate = FrameGate(self.floods, is_server=not is_client, max_frame=values[SettingCodes.MAX_FRAME_SIZE])
         self._is_wide = False  # the window of the connection was raised
         self._by_hand = b""  # a GOAWAY: h2's own call would end the streams
 
@@ -125,6 +129,9 @@ class Core:
         """Let the peer send more before it waits: on the connection, and on a stream that was opened with the first window."""
         if not self._is_wide:
             self._is_wide = True
+            if not self._is_client:
+                self._h2.update_settings({SettingCodes.MAX_FRAME_SIZE: MAX_FRAME})
+                self.gate.max_frame = MAX_FRAME
             self._h2.increment_flow_control_window(CONNECTION_WINDOW - FIRST_WINDOW)
         if stream_id is not None:
             self._h2.increment_flow_control_window(STREAM_WINDOW - FIRST_WINDOW, stream_id)
@@ -162,10 +169,8 @@ class Core:
 
     def reset(self, stream_id: int, code: ErrorCodes) -> None:
         """End a stream at once. Does nothing if it is over."""
-        try:
+        with suppress(H2Error):  # both sides have ended it, or the peer has reset it
             self._h2.reset_stream(stream_id, code)
-        except H2Error:
-            pass  # both sides have ended it, or the peer has reset it
 
     def ping(self, number: int) -> None:
         """Ask the peer for a sign of life."""

@@ -47,7 +47,7 @@ class FrameGate:
 
     def __init__(self, budgets: floods.Floods, *, is_server: bool, max_frame: int) -> None:
         self._floods = budgets
-        self._max_frame = max_frame
+        self.max_frame: int = max_frame
         self._left = len(PREFACE) if is_server else 0  # bytes until the next header
         self._head = bytearray()  # of a header that has arrived in part
         self._ends_slice = False  # behind the frame that is arriving
@@ -97,8 +97,8 @@ class FrameGate:
     def _judge(self, head: bytearray, now: float) -> None:
         length, kind, flags = int.from_bytes(head[:3]), head[3], head[4]
         self._frames += 1
-        if length > self._max_frame:
-            raise floods.RuleBroken(ErrorCodes.FRAME_SIZE_ERROR, f"a frame of {length} bytes; {self._max_frame} are allowed")
+        if length > self.max_frame:
+            raise floods.RuleBroken(ErrorCodes.FRAME_SIZE_ERROR, f"a frame of {length} bytes; {self.max_frame} are allowed")
         if kind in _COUNTED:
             self._floods.count(_COUNTED[kind], now)
             if kind == _SETTINGS and length > MAX_SETTINGS:

@@ -118,7 +118,7 @@ class Incoming:
                     self._streams.reset(stream, ErrorCodes.CANCEL, "the server goes away, and has not looked at the request")
 
 
-def _name(code: ErrorCodes | int) -> str:
+def _name(code: ErrorCodes | int | None) -> str:
     return code.name if isinstance(code, ErrorCodes) else f"the code {code}"
 
 

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A DATA frame is made only while fewer than `HIGH` bytes wait for the system. So a peer that does not read costs `HIGH` bytes and one frame,
-  and the bytes of a send that waits stay where they are.
+* A DATA frame is made only while fewer than `HIGH` bytes wait for the system: a peer that does not read costs `HIGH` bytes and one frame.
+  The bytes of a send that waits stay where they are.
 * Any task may try a send without a wait while the writer is idle. What the system does not take, the writer sends.
 * Answers to frames of the peer (to a ping, for example) wait here too. More than `MOST` bytes in all mean that the peer sends frames and
   reads no answers: the connection is given up.
@@ -76,6 +76,12 @@ class Outgoing:
             stream.check_sendable()
         self.check()
 
+    def post(self, stream: Http2Stream, data: bytes, on_framed: Callable[[], None]) -> None:
+        """Send `data` as the peer gives credit, without a task that waits; then call `on_framed`."""
+        stream.pending = PendingSend(memoryview(data), on_framed)
+        self._turns.append(stream)
+        self.pump()
+
     def send_now(self, stream: Http2Stream, data: Bytes) -> int:
         """Send at most one frame if nothing waits; return the number of bytes. Raises BrokenResourceError."""
         stream.check_sendable()
@@ -113,6 +119,8 @@ class Outgoing:
             pending.left = pending.left[room:]
             if pending.left:
                 self._turns.append(stream)
+            elif pending.on_framed is not None:
+                pending.on_framed()
             elif stream.mark <= self._queued - self.left:
                 pending.over.set()
             else:

@@ -72,7 +72,9 @@ def judge_request(headers: Headers, place: Place) -> Agreed | Refused:
     if len(headers) > MAX_HEADERS:
         return Refused(status=431, text=f"the request has more than {MAX_HEADERS} header fields")
     if _only(headers, b":method") != "POST":
-        return Refused(status=405, text="a stream of bytes begins with a POST; the request had another method", headers=(("allow", "POST"),))
+        return Refused(
+            status=405, text="a stream of bytes begins with a POST; the request had another method", headers=(("allow", "POST"),)
+        )
     if _only(headers, b":path").partition("?")[0] != (place.path or "/"):
         return Refused(status=404, text="nothing is served at this path")
     origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
@@ -107,7 +109,12 @@ def answer_headers(agreed: Agreed) -> HeaderPairs:
 
 def refusal_headers(refused: Refused, size: int) -> HeaderPairs:
     """Return the headers of an answer with a text of `size` bytes."""
-    fields = [(":status", str(refused.status)), ("content-type", "text/plain"), ("content-length", str(size)), ("cache-control", "no-store")]
+    fields = [
+        (":status", str(refused.status)),
+        ("content-type", "text/plain"),
+        ("content-length", str(size)),
+        ("cache-control", "no-store"),
+    ]
     return [*fields, *refused.headers]
 
 

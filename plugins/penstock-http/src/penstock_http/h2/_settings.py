@@ -35,9 +35,10 @@ def settings_of(options: TransportOptions) -> Settings:
 def _origins(value: object) -> frozenset[str]:
     """Return the origins in a text with commas, as on the command line, or in several texts."""
     values = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
-    if not all(isinstance(each, str) for each in values):
+    texts = [each for each in values if isinstance(each, str)]
+    if len(texts) < len(values):
         raise UsageError(f"h2.origins={value!r}; give a text, or several: https://app.example")
-    origins = frozenset(each.strip().lower().rstrip("/") for each in values if each.strip())
+    origins = frozenset(each.strip().lower().rstrip("/") for each in texts if each.strip())
     for origin in origins:
         if not origin.startswith(("http://", "https://")) or "/" in origin.partition("://")[2]:
             raise UsageError(f"h2.origins has {origin!r}, which is no origin; write for example https://app.example")

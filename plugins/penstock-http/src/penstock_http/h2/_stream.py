@@ -1,5 +1,6 @@
 """One stream of HTTP/2: the bytes that have arrived and were not taken, the send that waits, and its state."""
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -13,10 +14,12 @@ ENDED: Final = "the stream has ended; nothing can be sent on it"
 class PendingSend:
     """The bytes of one `send` that are not in frames yet."""
 
-    __slots__ = ("left", "over")
+    __slots__ = ("left", "on_framed", "over")
 
-    def __init__(self, data: memoryview) -> None:
+    def __init__(self, data: memoryview, on_framed: Callable[[], None] | None = None) -> None:
+        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`."""
         self.left: memoryview = data
+        self.on_framed: Callable[[], None] | None = on_framed
         self.over: trio.Event = trio.Event()
         """The system has taken all bytes, or none can be sent any more."""
 

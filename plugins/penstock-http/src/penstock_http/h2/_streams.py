@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import trio
 from h2.errors import ErrorCodes
@@ -93,12 +94,12 @@ class Streams:
         if stream.state.can_send:
             self._core.send_headers(stream.id, headers)
             if body is not None:
-                # A text is shorter than the first window of a peer that wants to read it.
-                if self._core.room(stream.id) >= len(body):
-                    self._core.send_data(stream.id, memoryview(body))
-                self.end(stream)
-                self.reset(stream, ErrorCodes.NO_ERROR, "the request was refused")
+                self._outgoing.post(stream, body, partial(self._end_refused, stream))
             self._outgoing.flush()
+
+    def _end_refused(self, stream: Http2Stream) -> None:
+        self.end(stream)
+        self.reset(stream, ErrorCodes.NO_ERROR, "the request was refused")
 
     def trust(self, stream: Http2Stream) -> None:
         """Give a client its full windows: it has said hello."""

@@ -1,6 +1,6 @@
 """The transports ``h2://host:port`` and ``h2s://host:port``: streams of HTTP/2 on the TCP and TLS of penstock."""
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 import attrs
 import trio
@@ -58,9 +58,7 @@ class Http2Transport(AttendingTransport):
             below = TlsConnection(secured, peer=peer, options=options, may_be_asked=tls.certificate is None and tls.context is None)
         scheme = "http" if tls is None else "https"
         request = request_headers(scheme=scheme, host=_host_of(url), path=url.path or "/", subprotocol=subprotocol)
-        return ClientConnection(
-            below, options, request=request, protocol=subprotocol if "+" in subprotocol else None, ping=settings.ping
-        )
+        return ClientConnection(below, options, request=request, protocol=subprotocol if "+" in subprotocol else None, ping=settings.ping)
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         settings = settings_of(options)
@@ -82,8 +80,8 @@ class Http2Transport(AttendingTransport):
 
     async def attend(self, connection: Connection, host: ConnectionHost, /) -> None:
         """Serve every stream of the client as a connection."""
-        assert isinstance(connection, AcceptedConnection)
-        await Attendance(connection, host).run()
+        # A server attends what its listener has accepted.
+        await Attendance(cast("AcceptedConnection", connection), host).run()
 
 
 def _plain(stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> SocketConnection:

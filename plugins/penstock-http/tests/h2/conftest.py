@@ -1,0 +1,232 @@
+"""A server of streams without a service, a client that sends any frames, and both ends of a connection in memory."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import attrs
+import pytest
+import trio
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, Event
+from h2.settings import SettingCodes
+from penstock_http.h2 import Http2Transport
+
+from penstock.api import Limits
+from penstock.plugins import Connection, ConnectionHost, Listener, TransportOptions, Url, open_tcp, parse_url
+
+TRANSPORT = Http2Transport()
+OPTIONS = TransportOptions(protocols=("rsio/0", "reactivesocket/0"), close_timeout=0.5)
+REQUEST = [(":method", "POST"), (":scheme", "http"), (":authority", "127.0.0.1"), (":path", "/")]
+
+
+class Host(ConnectionHost):
+    """The server of one attended connection: it keeps what it adopts."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.limits = Limits()
+        self.address = "h2://test"
+        self.adopted: list[Connection] = []
+        self.is_recognised = False
+        self.refusal: str | None = None
+        self.draining = trio.Event()
+        self._nursery = nursery
+        self._adopted = trio.Event()
+
+    @property
+    def is_draining(self) -> bool:
+        return self.draining.is_set()
+
+    async def wait_draining(self) -> None:
+        await self.draining.wait()
+
+    def recognise(self) -> None:
+        self.is_recognised = True
+
+    def adopt(self, connection: Connection) -> str | None:
+        if self.refusal is None:
+            self.adopted.append(connection)
+            self._nursery.start_soon(connection.handshake, self._nursery)
+            self._adopted.set()
+        return self.refusal
+
+    async def wait_adopted(self, count: int = 1) -> Connection:
+        """Return the connection number `count` once there is one."""
+        while len(self.adopted) < count:
+            self._adopted = trio.Event()
+            await self._adopted.wait()
+        return self.adopted[count - 1]
+
+    async def authenticate(self, *_: Any) -> Any:
+        raise NotImplementedError
+
+    async def open(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+    def start_soon(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+    @property
+    def logs_access(self) -> bool:
+        return False
+
+    def write_access(self, *_: Any) -> None:
+        raise NotImplementedError
+
+
+@attrs.define
+class Served:
+    """A listener whose connections are attended, each with a host of its own."""
+
+    address: Url
+    hosts: list[Host]
+    ended: list[Host]
+
+    async def host(self, count: int = 1) -> Host:
+        """Return the host of the connection number `count`, counted from 1."""
+        while len(self.hosts) < count:
+            await trio.lowlevel.checkpoint()
+        return self.hosts[count - 1]
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+def serve(nursery: trio.Nursery) -> Serve:
+    """A function that listens at a URL and attends each connection."""
+
+    async def start(url: str = "h2://127.0.0.1:0", options: TransportOptions = OPTIONS) -> Served:
+        listener = await TRANSPORT.listen(parse_url(url), options=options, nursery=nursery)
+        served = Served(listener.addresses[0], [], [])
+        nursery.start_soon(_accept, listener, served, nursery)
+        return served
+
+    return start
+
+
+async def _accept(listener: Listener, served: Served, nursery: trio.Nursery) -> None:
+    try:
+        while True:
+            nursery.start_soon(_attend, await listener.accept(), served)
+    finally:
+        with trio.CancelScope(shield=True):
+            await listener.aclose()
+
+
+async def _attend(connection: Connection, served: Served) -> None:
+    try:
+        async with trio.open_nursery() as nursery:
+            host = Host(nursery)
+            with suppress(trio.BrokenResourceError):
+                await connection.handshake(nursery)
+                served.hosts.append(host)
+                await TRANSPORT.attend(connection, host)
+            served.ended.append(host)
+    finally:
+        with trio.CancelScope(shield=True):
+            await connection.abort()
+
+
+class RawClient:
+    """A client on h2 alone, which sends what it is told."""
+
+    def __init__(self, stream: trio.SocketStream, **settings: int) -> None:
+        self.stream = stream
+        self.h2 = H2Connection(H2Configuration(client_side=True, validate_outbound_headers=False))
+        self.h2.local_settings.update({SettingCodes[name]: value for name, value in settings.items()})
+        self.events: list[Event] = []
+
+    async def begin(self) -> None:
+        """Send the preface, and read the settings of the server."""
+        self.h2.initiate_connection()
+        await self.flush()
+        await self.read_until(lambda event: type(event).__name__ == "SettingsAcknowledged")
+
+    async def flush(self) -> None:
+        """Send what h2 has made. A server that has closed already is no error."""
+        with suppress(trio.BrokenResourceError):
+            await self.stream.send_all(self.h2.data_to_send())
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes as they are. A server that has closed already is no error."""
+        with suppress(trio.BrokenResourceError):
+            await self.stream.send_all(data)
+
+    async def request(self, *more: tuple[str, str], ends: bool = False, **changes: str) -> int:
+        """Send a request with changed or added headers; return the id of its stream."""
+        stream_id = self.h2.get_next_available_stream_id()
+        headers = [(name, changes.get(name.removeprefix(":"), value)) for name, value in REQUEST]
+        self.h2.send_headers(stream_id, [*headers, *more], end_stream=ends)
+        await self.flush()
+        return stream_id
+
+    async def read_until(self, wanted: Callable[[Event], bool]) -> Event:
+        """Read until an event is `wanted`, and return it. Raises EndOfChannel at the end of the connection."""
+        seen = 0
+        while True:
+            for event in self.events[seen:]:
+                if wanted(event):
+                    self.events.remove(event)
+                    return event
+            seen = len(self.events)
+            data = await self.stream.receive_some(1 << 16)
+            if not data:
+                raise trio.EndOfChannel
+            self.events += self.h2.receive_data(data)
+            await self.flush()
+
+    async def status(self, stream_id: int) -> str:
+        """Return the status of the answer on a stream."""
+        event = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)
+        return bytes(dict(event.headers)[b":status"]).decode()  # type: ignore[attr-defined]
+
+    async def goaway(self) -> tuple[str, str]:
+        """Return the code and the text of the server's GOAWAY; empty ones if the connection ends without it."""
+        try:
+            event = await self.read_until(lambda event: isinstance(event, ConnectionTerminated))
+        except (trio.EndOfChannel, trio.BrokenResourceError):
+            return "", ""
+        assert isinstance(event, ConnectionTerminated)
+        return getattr(event.error_code, "name", str(event.error_code)), (event.additional_data or b"").decode()
+
+
+Connect = Callable[..., Awaitable[RawClient]]
+
+
+@pytest.fixture
+async def raw() -> AsyncIterator[Connect]:
+    """A function that connects a `RawClient` to a URL, by TCP alone; with settings as keywords."""
+    clients = []
+
+    async def connect(url: Url | str, *, begins: bool = True, **settings: int) -> RawClient:
+        url = parse_url(url) if isinstance(url, str) else url
+        stream, _ = await open_tcp(attrs.evolve(url, path="", publisher=None), TransportOptions())
+        client = RawClient(stream, **settings)
+        clients.append(client)
+        if begins:
+            await client.begin()
+        return client
+
+    yield connect
+    for client in clients:
+        await client.stream.aclose()
+
+
+@pytest.fixture
+def options() -> TransportOptions:
+    """The options of both sides."""
+    return OPTIONS
+
+
+@pytest.fixture
+def transport() -> Http2Transport:
+    """The transport."""
+    return TRANSPORT
+
+
+@pytest.fixture
+def host_type() -> type[Host]:
+    """The class of the hosts."""
+    return Host
