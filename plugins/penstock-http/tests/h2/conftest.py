@@ -10,10 +10,10 @@ import trio
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, Event
-from h2.settings import SettingCodes
+from h2.settings import SettingCodes, Settings
 from penstock_http.h2 import Http2Transport
 
-from penstock.api import Limits
+from penstock.api import ConnectionLost, Limits
 from penstock.plugins import Connection, ConnectionHost, Listener, TransportOptions, Url, open_tcp, parse_url
 
 TRANSPORT = Http2Transport()
@@ -119,7 +119,7 @@ async def _attend(connection: Connection, served: Served) -> None:
     try:
         async with trio.open_nursery() as nursery:
             host = Host(nursery)
-            with suppress(trio.BrokenResourceError):
+            with suppress(trio.BrokenResourceError, ConnectionLost):
                 await connection.handshake(nursery)
                 served.hosts.append(host)
                 await TRANSPORT.attend(connection, host)
@@ -135,7 +135,7 @@ class RawClient:
     def __init__(self, stream: trio.SocketStream, **settings: int) -> None:
         self.stream = stream
         self.h2 = H2Connection(H2Configuration(client_side=True, validate_outbound_headers=False))
-        self.h2.local_settings.update({SettingCodes[name]: value for name, value in settings.items()})
+        self.h2.local_settings = Settings(client=True, initial_values={SettingCodes[name]: value for name, value in settings.items()})
         self.events: list[Event] = []
 
     async def begin(self) -> None:

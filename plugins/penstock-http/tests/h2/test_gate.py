@@ -150,5 +150,5 @@ def test_data_earns_window_updates() -> None:
 
 
 def test_data_that_ends_a_stream_may_be_empty() -> None:
-    """This is how a stream ends."""
+    """A stream ends in this way."""
     _feed(_gate(), _data(0, "END_STREAM") * 1000)
