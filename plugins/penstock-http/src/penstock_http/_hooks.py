@@ -1,12 +1,13 @@
 """The hooks of this plugin."""
 
 from penstock.plugins import Transport, UrlSource, hookimpl
+from penstock_http.h2 import Http2Transport
 
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
     """The transports."""
-    return []
+    return [Http2Transport()]
 
 
 @hookimpl
