@@ -10,7 +10,7 @@ from penstock_http.h2._attend import AcceptedConnection
 from penstock_http.h2._connection import ClientConnection, ServedStream, reset_code
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
 from penstock_http.h2._multiplexer import Multiplexer
-from penstock_http.h2._outgoing import HIGH
+from penstock_http.h2._outgoing import HIGH, MOST
 from penstock_http.h2._requests import Agreed, Place, answer_headers, request_headers
 from penstock_http.h2._states import StreamState
 from penstock_http.h2._stream import Http2Stream
@@ -167,6 +167,21 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: E
         most = ends.client.outgoing.left
         nursery.cancel_scope.cancel()
     assert HIGH <= most <= HIGH + MAX_FRAME + 9
+
+
+async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+    """Answers are not held back as data is. They end the connection at `MOST` bytes."""
+    await ends.open()
+    ends.client.stop()
+    await wait_all_tasks_blocked()
+    sent = 0
+    while not ends.server.words:
+        ends.server.core.ping(sent)
+        ends.server.outgoing.flush()
+        sent += 1
+    assert ends.server.words == "the peer sends frames and reads no answers"
+    assert MOST // 17 - 2 <= sent <= MOST // 17 + 2
+    await ends.server.over.wait()
 
 
 async def test_small_frames_are_not_kept_one_by_one(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:

@@ -72,9 +72,7 @@ def judge_request(headers: Headers, place: Place) -> Agreed | Refused:
     if len(headers) > MAX_HEADERS:
         return Refused(status=431, text=f"the request has more than {MAX_HEADERS} header fields")
     if _only(headers, b":method") != "POST":
-        return Refused(
-            status=405, text="a stream of bytes begins with a POST; the request had another method", headers=(("allow", "POST"),)
-        )
+        return Refused(status=405, text="a stream of bytes begins with a POST", headers=(("allow", "POST"),))
     if _only(headers, b":path").partition("?")[0] != (place.path or "/"):
         return Refused(status=404, text="nothing is served at this path")
     origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
