@@ -188,25 +188,31 @@ class RawClient:
         event = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)
         return bytes(dict(event.headers)[b":status"]).decode()  # type: ignore[attr-defined]
 
-    async def goaway(self) -> tuple[str, str]:
-        """Return the code and the text of the server's GOAWAY; empty ones if the connection ends without it.
+    async def frames(self) -> AsyncIterator[tuple[int, int, int, bytes]]:
+        """Yield the type, the flags, the stream and the body of each frame, until the end of the connection.
 
-        Without h2: it knows nothing of the streams of an attack.
+        Without h2: it knows nothing of the streams of an attack, and takes nothing behind a GOAWAY.
         """
         data = b""
         while True:
             while len(data) >= HEADER and len(data) >= HEADER + int.from_bytes(data[:3]):
                 body = data[HEADER : HEADER + int.from_bytes(data[:3])]
-                if data[3] == GOAWAY:
-                    return ErrorCodes(int.from_bytes(body[4:8])).name, body[8:].decode()
+                yield data[3], data[4], int.from_bytes(data[5:9]), body
                 data = data[HEADER + len(body) :]
             try:
                 more = await self.stream.receive_some(1 << 16)
             except trio.BrokenResourceError:
-                more = b""
+                return
             if not more:
-                return "", ""
+                return
             data += more
+
+    async def goaway(self) -> tuple[str, str]:
+        """Return the code and the text of the server's GOAWAY; empty ones if the connection ends without it."""
+        async for kind, _, _, body in self.frames():
+            if kind == GOAWAY:
+                return ErrorCodes(int.from_bytes(body[4:8])).name, body[8:].decode()
+        return "", ""
 
 
 Connect = Callable[..., Awaitable[RawClient]]

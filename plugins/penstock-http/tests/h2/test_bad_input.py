@@ -1,6 +1,7 @@
 """A server and clients that break a rule, over raw sockets. Each gets its answer; a stream of another connection goes on meanwhile."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -171,11 +172,6 @@ async def _receives(client: Any) -> bool:
 Play = Callable[[trio.SocketStream], Awaitable[None]]
 
 
-async def _quietly(play: Play, stream: trio.SocketStream) -> None:
-    async with stream:
-        await play(stream)
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -214,9 +210,8 @@ async def test_a_server_that_opens_no_stream_is_a_lost_connection(answer: bytes,
 
 async def _listen(play: Play, *, task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED) -> None:
     async def handle(stream: trio.SocketStream) -> None:
-        try:
-            await _quietly(play, stream)
-        except trio.BrokenResourceError:
-            pass  # the client has left
+        async with stream:
+            with suppress(trio.BrokenResourceError):  # the client has left
+                await play(stream)
 
     await trio.serve_tcp(handle, 0, host="127.0.0.1", task_status=task_status)
