@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
-from penstock_http.h2._attend import AcceptedConnection
+from penstock_http.h2._attend import AcceptedConnection, Attendance
 from penstock_http.h2._connection import ClientConnection, ServedStream, reset_code
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
 from penstock_http.h2._multiplexer import Multiplexer
@@ -386,24 +387,72 @@ async def test_closing_ends_within_its_time_if_the_peer_reads_nothing(
         assert trio.current_time() - began <= 1.0
 
 
-@pytest.mark.parametrize("call", ["send", "receive", "handshake"])
-async def test_cancelling_ends_within_a_second_whatever_the_peer_does(
+@pytest.mark.parametrize("call", ["send", "receive", "send_eof", "aclose"])
+async def test_cancelling_ends_at_once_whatever_the_peer_does(
     options: TransportOptions, autojump_clock: trio.testing.MockClock, call: str
 ) -> None:
-    """A task that waits for a peer that does nothing."""
+    """The peer reads nothing and sends nothing. Neither the call nor the abort behind it waits for it."""
+    patient = replace(options, close_timeout=100.0)
+    async with _pair(patient) as (client, server):
+        server._mux.stop()
+        await wait_all_tasks_blocked()
+        # So much that the writer waits too.
+        while client.send_now(bytes(100_000)):
+            pass
+        calls: dict[str, Callable[[], Any]] = {
+            "send": lambda: client.send(bytes(8 << 20)),
+            "receive": client.receive,
+            "send_eof": client.send_eof,
+            "aclose": client.aclose,
+        }
+        began = trio.current_time()
+        with trio.move_on_after(2) as waiting:
+            await calls[call]()
+        assert waiting.cancelled_caught
+        await client.abort()
+        assert trio.current_time() - began == 2
+
+
+async def test_cancelling_a_handshake_ends_at_once(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
+    """The server accepts the connection and does nothing."""
     one, _ = lockstep_stream_pair()
     client = ClientConnection(ByteConnection(one, peer=PEER, options=options), options, request=POST, protocol=None, ping=20.0)
     began = trio.current_time()
     with trio.move_on_after(2):
         async with trio.open_nursery() as nursery:
-            if call == "handshake":
-                await client.handshake(nursery)
-            async with _pair(options) as (_, server):
-                server._mux.streams.drop(server._stream)  # type: ignore[arg-type]  # it is set on a server
-                calls: dict[str, Callable[[], Any]] = {"send": lambda: server.send(bytes(4 << 20)), "receive": server.receive}
-                await calls[call]()
-    await client.abort()
-    assert trio.current_time() - began <= 3.0
+            await client.handshake(nursery)
+    assert trio.current_time() - began == 2
+
+
+async def test_cancelling_the_service_of_a_client_ends_at_once(
+    options: TransportOptions, autojump_clock: trio.testing.MockClock, host_type: Any
+) -> None:
+    """With a stream on which a send waits."""
+    one, two = lockstep_stream_pair()
+    accepted = AcceptedConnection(ByteConnection(two, peer=PEER, options=options), options, place=Place(protocols=("rsio.v0",)), ping=20.0)
+    below = ByteConnection(one, peer=PEER, options=options)
+    mux = Multiplexer(below, is_client=True, ping=20.0)
+    async with trio.open_nursery() as nursery:
+        host = host_type(nursery)
+        mux.begin()
+        nursery.start_soon(mux.run)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as serving:
+                serving.start_soon(Attendance(accepted, host).run)
+                mux.streams.open(POST)
+                connection = await host.wait_adopted()
+                mux.stop()
+                await wait_all_tasks_blocked()
+                began = trio.current_time()
+                nursery.start_soon(_broken_send, connection)
+                await wait_all_tasks_blocked()
+                scope.cancel()
+        assert trio.current_time() - began < 1
+
+
+async def _broken_send(connection: ServedStream) -> None:
+    with pytest.raises(trio.BrokenResourceError, match="the connection was closed"):
+        await connection.send(bytes(8 << 20))
 
 
 async def test_a_handshake_without_an_answer_has_a_deadline(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
