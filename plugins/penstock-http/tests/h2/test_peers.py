@@ -21,6 +21,8 @@ HELLO = bytes.fromhex("01 00 00")
 SUBSCRIBE = b"\x10\x09numbers/3\x01\x09"
 """Subscribe to `numbers/3` as the stream 1, with a demand of 9."""
 
+PAGE = (Path(__file__).parents[4] / "docs/how-to/http2.md").read_text(encoding="utf-8")
+
 CURL = shutil.which("curl") or ""
 NGHTTP = shutil.which("nghttp") or ""
 NODE = shutil.which("node") or ""
@@ -57,6 +59,16 @@ async def test_curl_speaks_rsio_in_full_duplex(serving: Any) -> None:
         await curl.stdin.aclose()
         while await curl.stdout.receive_some():
             pass
+
+
+@pytest.mark.skipif(not _speaks_http2(CURL), reason="needs curl with HTTP/2")
+async def test_the_command_on_the_page_shows_the_hello_of_the_server(serving: Any) -> None:
+    """In a shell, as it is written there."""
+    [command] = [line.strip() for line in PAGE.splitlines() if "curl -s -N -T ." in line]
+    async with serving() as server:
+        port = parse_url(server.addresses[0]).port
+        done = await trio.run_process(["sh", "-c", command.replace("7002", str(port))], capture_stdout=True)
+    assert b"02 00" in done.stdout
 
 
 @pytest.mark.skipif(not _speaks_http2(CURL), reason="needs curl with HTTP/2")
@@ -122,7 +134,7 @@ async def test_node_has_ten_sessions_on_one_connection(serving: Any) -> None:
 
 # --- nginx
 
-CONFIGURATION = """
+AROUND = """
 daemon off;
 pid {folder}/pid;
 error_log {folder}/error.log;
@@ -131,18 +143,18 @@ http {{
   access_log off;
   client_body_temp_path {folder}/1; proxy_temp_path {folder}/2; fastcgi_temp_path {folder}/3; uwsgi_temp_path {folder}/4;
   scgi_temp_path {folder}/5;
-  server {{
-    listen 127.0.0.1:{port} http2;
-    client_max_body_size 0;
-    location / {{
-      grpc_pass grpc://127.0.0.1:{target};
-      grpc_read_timeout 1h;
-      grpc_send_timeout 1h;
-      client_body_timeout 1h;
-    }}
-  }}
+  {server}
 }}
 """
+
+
+def _configuration(folder: Path, port: int, target: int) -> str:
+    """Return the configuration on the page, without TLS and with other ports."""
+    shown = PAGE.partition("```nginx\n")[2].partition("```")[0]
+    assert "listen 443 ssl http2" in shown
+    assert "127.0.0.1:7002" in shown
+    server = shown.replace("443 ssl http2", f"127.0.0.1:{port} http2").replace("127.0.0.1:7002", f"127.0.0.1:{target}")
+    return AROUND.format(folder=folder, server=server)
 
 
 @asynccontextmanager
@@ -151,7 +163,7 @@ async def _nginx(target: int, folder: Path) -> AsyncIterator[str]:
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     await listener.aclose()
-    (folder / "nginx.conf").write_text(CONFIGURATION.format(folder=folder, port=port, target=target))
+    (folder / "nginx.conf").write_text(_configuration(folder, port, target))
     async with trio.open_nursery() as nursery:
         command = [NGINX, "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
         nginx = await nursery.start(partial(trio.run_process, command, check=False))
