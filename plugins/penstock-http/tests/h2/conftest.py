@@ -1,7 +1,7 @@
 """A server of streams without a service, a client that sends any frames, and both ends of a connection in memory."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import attrs
@@ -65,20 +65,20 @@ class Host(ConnectionHost):
         return self.adopted[count - 1]
 
     async def authenticate(self, *_: Any) -> Any:
-        raise NotImplementedError
+        """Not called: this transport opens no stream of the service itself."""
 
     async def open(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError
+        """Not called, as above."""
 
     def start_soon(self, *_: Any, **__: Any) -> None:
-        raise NotImplementedError
+        """Not called, as above."""
 
     @property
     def logs_access(self) -> bool:
         return False
 
     def write_access(self, *_: Any) -> None:
-        raise NotImplementedError
+        """Not called, as above."""
 
 
 @attrs.define
@@ -185,10 +185,10 @@ class RawClient:
 
     async def status(self, stream_id: int) -> str:
         """Return the status of the answer on a stream."""
-        event = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)
-        return bytes(dict(event.headers)[b":status"]).decode()  # type: ignore[attr-defined]
+        event: Any = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)
+        return bytes(dict(event.headers)[b":status"]).decode()
 
-    async def frames(self) -> AsyncIterator[tuple[int, int, int, bytes]]:
+    async def frames(self) -> AsyncGenerator[tuple[int, int, int, bytes], None]:
         """Yield the type, the flags, the stream and the body of each frame, until the end of the connection.
 
         Without h2: it knows nothing of the streams of an attack, and takes nothing behind a GOAWAY.
@@ -209,9 +209,10 @@ class RawClient:
 
     async def goaway(self) -> tuple[str, str]:
         """Return the code and the text of the server's GOAWAY; empty ones if the connection ends without it."""
-        async for kind, _, _, body in self.frames():
-            if kind == GOAWAY:
-                return ErrorCodes(int.from_bytes(body[4:8])).name, body[8:].decode()
+        async with aclosing(self.frames()) as frames:
+            async for kind, _, _, body in frames:
+                if kind == GOAWAY:
+                    return ErrorCodes(int.from_bytes(body[4:8])).name, body[8:].decode()
         return "", ""
 
 

@@ -168,9 +168,8 @@ async def _nginx(target: int, folder: Path) -> AsyncIterator[str]:
         command = [NGINX, "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
         nginx = await nursery.start(partial(trio.run_process, command, check=False))
         url = f"h2://127.0.0.1:{port}"
-        with trio.fail_after(60):
-            while not await _listens(url):
-                await trio.lowlevel.checkpoint()
+        while not await _listens(url):
+            await trio.lowlevel.checkpoint()
         yield url
         nginx.terminate()
 

@@ -24,6 +24,10 @@ def _judge(place: Place = PLACE, **changes: str) -> Agreed | Refused:
     return judge_request([(name.encode(), value.encode()) for name, value in headers.items()], place)
 
 
+def _status(verdict: Agreed | Refused) -> int:
+    return verdict.status if isinstance(verdict, Refused) else 200
+
+
 @pytest.mark.parametrize(
     ("content_type", "protocol"),
     [
@@ -54,7 +58,7 @@ def test_a_protocol_that_is_not_served_is_refused_with_those_that_are(content_ty
     assert verdict.status == 415
     assert "application/x-rsio;v=0;encoding=msgpack" in verdict.text
     assert "other" not in verdict.text
-    assert _judge(Place(protocols=("rsio.v0",)), content_type="application/x-reactivesocket").status == 415  # type: ignore[union-attr]
+    assert _status(_judge(Place(protocols=("rsio.v0",)), content_type="application/x-reactivesocket")) == 415
 
 
 @pytest.mark.parametrize(
@@ -76,21 +80,21 @@ def test_a_path_that_is_listened_at_is_the_only_one() -> None:
     """Its query does not count."""
     place = Place(path="/streams")
     assert _judge(place, path="/streams?x=1") == Agreed(None)
-    assert _judge(place).status == 404  # type: ignore[union-attr]
+    assert _status(_judge(place)) == 404
 
 
 def test_pages_may_be_named() -> None:
     """In the option h2.origins."""
     place = Place(origins=frozenset({"https://app.example"}))
     assert _judge(place, origin="https://app.example") == Agreed(None)
-    assert _judge(place, origin="https://app.example:8443").status == 403  # type: ignore[union-attr]
+    assert _status(_judge(place, origin="https://app.example:8443")) == 403
 
 
 def test_a_request_has_a_bounded_number_of_fields() -> None:
     """101 are refused with 431."""
     headers = [(name.encode(), value.encode()) for name, value in BASE.items()]
     assert judge_request([*headers, *[(b"x", b"y")] * 96], PLACE) == Agreed(None)
-    assert judge_request([*headers, *[(b"x", b"y")] * 97], PLACE).status == 431  # type: ignore[union-attr]
+    assert _status(judge_request([*headers, *[(b"x", b"y")] * 97], PLACE)) == 431
 
 
 def test_a_request_of_this_side_is_accepted_by_this_side() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+from h2.errors import ErrorCodes
 from penstock_http.h2._attend import AcceptedConnection, Attendance
 from penstock_http.h2._connection import ClientConnection, ServedStream, reset_code
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
@@ -149,7 +150,7 @@ async def test_credit_of_a_dropped_stream_goes_back(ends: Ends, autojump_clock: 
         await ends.client.outgoing.send(own, bytes(STREAM_WINDOW))
         await wait_all_tasks_blocked()
         ends.server.streams.drop(theirs)
-        ends.server.streams.reset(theirs, 8, "closed")  # type: ignore[arg-type]  # CANCEL
+        ends.server.streams.reset(theirs, ErrorCodes.CANCEL, "closed")
         await wait_all_tasks_blocked()
         assert own.state is StreamState.BROKEN
 
@@ -241,7 +242,7 @@ async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(ends:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_refused_send, ends, own)
         await wait_all_tasks_blocked()
-        ends.server.streams.reset(theirs, 8, "closed")  # type: ignore[arg-type]  # CANCEL
+        ends.server.streams.reset(theirs, ErrorCodes.CANCEL, "closed")
     assert await _read(ends.client, own, 7) == b"goodbye"
     with pytest.raises(trio.BrokenResourceError, match=r"the peer reset the stream \(CANCEL\)"):
         own.take(1)

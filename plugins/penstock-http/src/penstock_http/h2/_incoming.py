@@ -1,7 +1,7 @@
 """What the peer has sent, event for event: each changes a stream, or ends the connection."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from h2.errors import ErrorCodes
 from h2.events import (
@@ -122,6 +122,6 @@ def _name(code: ErrorCodes | int | None) -> str:
     return code.name if isinstance(code, ErrorCodes) else f"the code {code}"
 
 
-def _in_bytes(headers: object) -> Headers:
+def _in_bytes(headers: Iterable[tuple[Any, Any]]) -> Headers:
     # h2 types them as text or bytes; without `header_encoding` they are bytes.
-    return [(bytes(name), bytes(value)) for name, value in headers]  # type: ignore[attr-defined]
+    return [(bytes(name), bytes(value)) for name, value in headers]
