@@ -1,6 +1,5 @@
 """penstock over ``h2://`` and ``h2s://``: streams, requests, the checks of the wire, several sessions on one connection, and strangers."""
 
-import os
 import subprocess
 import sys
 from functools import partial
@@ -175,28 +174,15 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
 # --- strangers
 
 
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm, which only Linux has")
-async def test_strangers_hold_little(serving: Any, raw: Any) -> None:
-    """100 strangers, each with ten streams and all the bytes that the first window allows: 64 KiB each, and no more.
-
-    With the windows of a known peer they could leave 4 MiB each.
-    """
-    async with serving(limits=Limits(max_connections_per_address=2000)) as server:
-        clients = [await raw(server.addresses[0]) for _ in range(100)]
-        before = _resident()
+async def test_silent_streams_take_no_more_places_than_silent_connections(serving: Any, raw: Any) -> None:
+    """Each counts among those that have not said hello. The oldest ones go, and a client with something to say is served."""
+    limits = Limits(goodbye_timeout=0.5, linger=0.3, max_pending_handshakes=16)
+    async with serving(limits=limits) as server:
+        clients = [await raw(server.addresses[0]) for _ in range(4)]
         for client in clients:
-            ids = [await client.request() for _ in range(10)]
-            for stream_id in ids:
-                # No hello: a byte that begins one, and nothing that ends it.
-                room = min(client.h2.local_flow_control_window(stream_id), 6500)
-                client.h2.send_data(stream_id, b"\x01" + bytes(room - 1))
-            await client.flush()
-        await trio.testing.wait_all_tasks_blocked(0.02)
-        grown = _resident() - before
-        assert grown < 100 * (200 << 10), f"100 strangers held {grown:,} bytes"
+            for _ in range(20):
+                await client.request()
         async with penstock.subscribe(f"{server.addresses[0]}/numbers/2", serializer="json") as stream:
             assert [number async for number in stream] == [0, 1]
+        assert server.statistics().handshaking <= 16
+        assert server.refused
