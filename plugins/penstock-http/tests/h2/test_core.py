@@ -1,12 +1,14 @@
 """One connection without input and output, beside h2 as its peer."""
 
+from random import Random
+
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event, RequestReceived
 from hpack import Encoder
-from hyperframe.frame import DataFrame, GoAwayFrame, HeadersFrame, SettingsFrame
+from hyperframe.frame import DataFrame, ExtensionFrame, GoAwayFrame, HeadersFrame, SettingsFrame
 from penstock_http.h2 import _floods as floods
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_FRAME, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW, Core
 
@@ -181,3 +183,62 @@ def test_a_reset_of_a_stream_that_is_over_does_nothing() -> None:
     _events(core, client.data_to_send())
     core.reset(1, ErrorCodes.CANCEL)
     assert core.take() == b""
+
+
+def _conversation(*, of_client: bool) -> bytes:
+    """Return the bytes of one side, with a frame of each type."""
+    client, server = H2Connection(H2Configuration(client_side=True)), H2Connection(H2Configuration(client_side=False))
+    client.initiate_connection()
+    server.initiate_connection()
+    client.send_headers(1, [*REQUEST, ("content-type", "application/x-rsio")])
+    asked = client.data_to_send()
+    server.receive_data(asked)
+    server.send_headers(1, [(":status", "200"), ("a", "b")])
+    speaker = client if of_client else server
+    speaker.send_data(1, b"hello" * 10)
+    speaker.send_data(1, b"x", pad_length=5)
+    speaker.ping(b"12345678")
+    speaker.increment_flow_control_window(100)
+    speaker.increment_flow_control_window(5, 1)
+    if of_client:
+        speaker.prioritize(3, weight=5)
+        speaker.send_headers(3, REQUEST)
+        speaker.reset_stream(3)
+    speaker.send_headers(1, [("t", "u")], end_stream=True)
+    rest = GoAwayFrame(0, last_stream_id=1).serialize() + ExtensionFrame(0xFB, 0, 0, b"zz").serialize()
+    return (asked if of_client else b"") + speaker.data_to_send() + rest
+
+
+@pytest.mark.parametrize("of_client", [True, False])
+def test_any_bytes_are_frames_or_a_broken_rule(of_client: bool) -> None:
+    """A conversation with changed, missing and doubled bytes, cut anywhere: `receive` raises nothing but RuleBroken."""
+    whole = _conversation(of_client=of_client)
+    outcomes = set()
+    for seed in range(1000):
+        random = Random(seed)
+        data = bytearray(whole)
+        for _ in range(random.choice((1, 1, 2, 8))):
+            place = random.randrange(24, len(data))
+            match random.randrange(4):
+                case 0:
+                    data[place] = random.randrange(256)
+                case 1:
+                    data[place] ^= 1 << random.randrange(8)
+                case 2:
+                    del data[place : place + random.randrange(1, 20)]
+                case _:
+                    other = random.randrange(24, len(data))
+                    data[place:place] = data[other : other + random.randrange(60)]
+        core = Core(is_client=not of_client)
+        core.begin()
+        if not of_client:
+            core.send_headers(1, REQUEST)
+        cut = random.randrange(len(data))
+        try:
+            _events(core, bytes(data[:cut]))
+            _events(core, bytes(data[cut:]))
+        except floods.RuleBroken as error:
+            outcomes.add(error.code)
+        else:
+            outcomes.add(ErrorCodes.NO_ERROR)
+    assert {ErrorCodes.NO_ERROR, ErrorCodes.PROTOCOL_ERROR, ErrorCodes.FRAME_SIZE_ERROR} <= outcomes

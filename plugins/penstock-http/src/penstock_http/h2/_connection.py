@@ -187,9 +187,10 @@ class ClientConnection(StreamConnection):
 
     async def aclose(self) -> None:
         try:
-            await super().aclose()
-            # Closed over unread bytes, TCP would take the last frames away from the peer.
-            await self._mux.close(self._options.close_timeout)
+            with trio.move_on_after(self._options.close_timeout):
+                await super().aclose()
+                # Closed over unread bytes, TCP would take the last frames away from the peer.
+                await self._mux.close(self._options.close_timeout)
         finally:
             self._mux.stop()
             await self._below.aclose()
