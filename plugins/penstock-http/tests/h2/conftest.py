@@ -183,6 +183,12 @@ class RawClient:
             self.events += self.h2.receive_data(data)
             await self.flush()
 
+    async def sync(self) -> None:
+        """Wait until the server has acted on all that was sent."""
+        self.h2.ping(b"12345678")
+        await self.flush()
+        await self.read_until(lambda event: type(event).__name__ == "PingAckReceived")
+
     async def status(self, stream_id: int) -> str:
         """Return the status of the answer on a stream."""
         event: Any = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)

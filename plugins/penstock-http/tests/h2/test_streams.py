@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 import trio
 from h2.errors import ErrorCodes
+from hyperframe.frame import DataFrame
 from penstock_http.h2._attend import AcceptedConnection, Attendance
 from penstock_http.h2._connection import ClientConnection, ServedStream, reset_code
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
+from penstock_http.h2._gate import FRAMES_PER_SLICE
 from penstock_http.h2._multiplexer import Multiplexer
 from penstock_http.h2._outgoing import HIGH, MOST
 from penstock_http.h2._requests import Agreed, Place, answer_headers, request_headers
@@ -194,6 +196,25 @@ async def test_small_frames_are_not_kept_one_by_one(ends: Ends, autojump_clock: 
     await wait_all_tasks_blocked()
     assert theirs.waiting == 300
     assert await _read(ends.server, theirs, 300) == bytes(number % 256 for number in range(300))
+
+
+async def test_other_tasks_run_between_many_small_frames(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+    """A peer may send 7,000 frames in one read, which take half a second."""
+    own, theirs = await ends.open()
+    passes = 0
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        await ends.server._receive(DataFrame(own.id, b"x").serialize() * (50 * FRAMES_PER_SLICE))
+        nursery.cancel_scope.cancel()
+    assert theirs.waiting == 50 * FRAMES_PER_SLICE
+    assert passes >= 25
 
 
 async def test_a_part_can_be_taken(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:

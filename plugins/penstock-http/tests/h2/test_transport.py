@@ -271,6 +271,42 @@ async def test_each_stream_of_a_client_is_a_connection(serve: Any, raw: Any) -> 
     assert (event.stream_id, event.data) == (ids[6], b"still here")
 
 
+async def test_the_credit_for_padding_goes_back_at_once(serve: Any, raw: Any) -> None:
+    """Although nothing of the stream was read. 130 bytes with 255 bytes of padding each need half of the window."""
+    served = await serve()
+    client = await raw(served.address)
+    stream_id = await client.request()
+    await client.status(stream_id)
+    for _ in range(130):
+        client.h2.send_data(stream_id, b"x", pad_length=255)
+    await client.flush()
+    await client.sync()
+    assert client.h2.local_flow_control_window(stream_id) >= (64 << 10) - 1 - 2 * 257 - 130
+
+
+async def test_aborted_streams_use_up_no_credit_of_their_connection(serve: Any, raw: Any) -> None:
+    """Six of them leave 900 kB each unread, which is more than the window of the connection."""
+    served = await serve()
+    client = await raw(served.address)
+    host = await served.host()
+    for number in range(6):
+        stream_id = await client.request()
+        await client.status(stream_id)
+        connection = await host.wait_adopted(number + 1)
+        connection.on_open()
+        await client.sync()
+        left = 900_000
+        while left:
+            size = min(left, client.h2.max_outbound_frame_size)
+            assert client.h2.local_flow_control_window(stream_id) >= size
+            client.h2.send_data(stream_id, bytes(size))
+            left -= size
+        await client.flush()
+        await client.sync()
+        assert connection.held() == 900_000
+        await connection.abort()
+
+
 async def test_a_stream_without_a_place_gets_503(serve: Any, raw: Any) -> None:
     """It can be tried again. The other streams of the connection go on."""
     served = await serve()

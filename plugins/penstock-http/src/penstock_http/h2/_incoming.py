@@ -79,7 +79,7 @@ class Incoming:
 
     def _receive_data(self, event: DataReceived) -> None:
         stream = self._streams.get(event.stream_id)
-        if stream is None or not stream.state.can_receive:
+        if stream is None:
             self._core.acknowledge(event.stream_id, event.flow_controlled_length)
             return
         # The credit for padding goes back at once.
