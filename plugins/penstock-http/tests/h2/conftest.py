@@ -13,11 +13,15 @@ from h2.errors import ErrorCodes
 from h2.events import Event
 from h2.settings import SettingCodes, Settings
 from penstock_http.h2 import Http2Transport
+from penstock_http.h2._multiplexer import Multiplexer
+from penstock_http.h2._requests import Agreed, answer_headers, request_headers
+from penstock_http.h2._stream import Http2Stream
+from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 
 import penstock
 from penstock import Service
 from penstock.api import ConnectionLost, Limits
-from penstock.plugins import Connection, ConnectionHost, Listener, TransportOptions, Url, open_tcp, parse_url
+from penstock.plugins import ByteConnection, Connection, ConnectionHost, Listener, PeerIdentity, TransportOptions, Url, open_tcp, parse_url
 
 TRANSPORT = Http2Transport()
 LIMITS = Limits(goodbye_timeout=0.5, linger=0.3)
@@ -288,3 +292,52 @@ def serving() -> Callable[..., object]:
             yield server
 
     return start
+
+
+# --- both ends in memory
+
+PEER = PeerIdentity(address="memory")
+POST = request_headers(scheme="http", host="x", path="/", subprotocol="rsio.v0")
+
+
+class Ends:
+    """Both sides of one connection, below penstock's connections."""
+
+    def __init__(self, options: TransportOptions) -> None:
+        one, two = lockstep_stream_pair()
+        self.options = options
+        self.requests: list[Http2Stream] = []
+        self.below = [ByteConnection(stream, peer=PEER, options=options) for stream in (one, two)]
+        self.client = Multiplexer(self.below[0], is_client=True, ping=20.0)
+        self.server = Multiplexer(self.below[1], is_client=False, ping=20.0, on_request=self._accept)
+
+    def _accept(self, stream: Http2Stream, headers: Any) -> None:
+        self.requests.append(stream)
+        self.server.streams.answer(stream, answer_headers(Agreed(None)))
+
+    async def open(self, *, hello: bool = True) -> tuple[Http2Stream, Http2Stream]:
+        """Open a stream and return both of its ends; with `hello`, the windows are the full ones."""
+        stream = self.client.streams.open(POST)
+        await stream.answered.wait()
+        if hello:
+            self.server.streams.trust(self.requests[-1])
+            await wait_all_tasks_blocked()
+        return stream, self.requests[-1]
+
+
+@pytest.fixture
+async def ends(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> AsyncIterator[Ends]:
+    """Both sides, with their tasks."""
+    both = Ends(options)
+    async with trio.open_nursery() as nursery:
+        for side in (both.client, both.server):
+            side.begin()
+            nursery.start_soon(side.run)
+        yield both
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def ends_type() -> type[Ends]:
+    """The class of both sides, for tests that run them in another way."""
+    return Ends

@@ -1,67 +1,24 @@
 """Streams of one connection in memory: turns, credit, slow readers, and ends within a bounded time. The time is virtual."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
 from h2.errors import ErrorCodes
 from hyperframe.frame import DataFrame
-from penstock_http.h2._attend import AcceptedConnection, Attendance
-from penstock_http.h2._connection import ClientConnection, ServedStream, reset_code
 from penstock_http.h2._core import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
 from penstock_http.h2._gate import FRAMES_PER_SLICE
 from penstock_http.h2._multiplexer import Multiplexer
 from penstock_http.h2._outgoing import HIGH, MOST
-from penstock_http.h2._requests import Agreed, Place, answer_headers, request_headers
+from penstock_http.h2._requests import request_headers
 from penstock_http.h2._states import StreamState
 from penstock_http.h2._stream import Http2Stream
-from trio.testing import assert_checkpoints, lockstep_stream_pair, wait_all_tasks_blocked
+from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from penstock.api import ConnectionLost
-from penstock.plugins import ByteConnection, PeerIdentity, TransportOptions
+from penstock.plugins import PeerIdentity
 
 PEER = PeerIdentity(address="memory")
 POST = request_headers(scheme="http", host="x", path="/", subprotocol="rsio.v0")
-
-
-class Ends:
-    """Both sides of one connection, below penstock's connections."""
-
-    def __init__(self, options: TransportOptions) -> None:
-        one, two = lockstep_stream_pair()
-        self.options = options
-        self.requests: list[Http2Stream] = []
-        self.below = [ByteConnection(stream, peer=PEER, options=options) for stream in (one, two)]
-        self.client = Multiplexer(self.below[0], is_client=True, ping=20.0)
-        self.server = Multiplexer(self.below[1], is_client=False, ping=20.0, on_request=self._accept)
-
-    def _accept(self, stream: Http2Stream, headers: Any) -> None:
-        self.requests.append(stream)
-        self.server.streams.answer(stream, answer_headers(Agreed(None)))
-
-    async def open(self, *, hello: bool = True) -> tuple[Http2Stream, Http2Stream]:
-        """Open a stream and return both of its ends; with `hello`, the windows are the full ones."""
-        stream = self.client.streams.open(POST)
-        await stream.answered.wait()
-        if hello:
-            self.server.streams.trust(self.requests[-1])
-            await wait_all_tasks_blocked()
-        return stream, self.requests[-1]
-
-
-@pytest.fixture
-async def ends(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> AsyncIterator[Ends]:
-    """Both sides, with their tasks."""
-    both = Ends(options)
-    async with trio.open_nursery() as nursery:
-        for side in (both.client, both.server):
-            side.begin()
-            nursery.start_soon(side.run)
-        yield both
-        nursery.cancel_scope.cancel()
 
 
 async def _read(side: Multiplexer, stream: Http2Stream, size: int) -> bytes:
@@ -72,7 +29,7 @@ async def _read(side: Multiplexer, stream: Http2Stream, size: int) -> bytes:
     return data
 
 
-async def test_streams_take_turns(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_streams_take_turns(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A short send is not behind a long one of another stream: it waits for what is in frames, and for one more frame."""
     (long, _), (short, _) = [await ends.open() for _ in range(2)]
     ends.server.stop()
@@ -106,7 +63,7 @@ def _data_frames(data: bytes) -> list[tuple[int, int]]:
     return frames
 
 
-async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Its sender waits. Its bytes are there when it is read, and the sender goes on."""
     (slow, unread), (quick, read) = [await ends.open() for _ in range(2)]
     whole = bytes(range(256)) * 8192  # two windows
@@ -122,7 +79,7 @@ async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(end
         assert await _read(ends.server, unread, len(whole)) == whole
 
 
-async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Whatever the number of its streams is."""
     pairs = [await ends.open(hello=False) for _ in range(10)]
     async with trio.open_nursery() as nursery:
@@ -133,7 +90,7 @@ async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(ends: E
         nursery.cancel_scope.cancel()
 
 
-async def test_all_streams_of_a_peer_share_a_window(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_all_streams_of_a_peer_share_a_window(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """It bounds what one connection holds. When the streams are read, all bytes come."""
     pairs = [await ends.open() for _ in range(6)]
     async with trio.open_nursery() as nursery:
@@ -145,7 +102,7 @@ async def test_all_streams_of_a_peer_share_a_window(ends: Ends, autojump_clock: 
             nursery.start_soon(_read, ends.server, theirs, STREAM_WINDOW)
 
 
-async def test_credit_of_a_dropped_stream_goes_back(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_credit_of_a_dropped_stream_goes_back(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Otherwise streams that were closed with unread bytes would use the window of the connection up."""
     for _ in range(6):
         own, theirs = await ends.open()
@@ -157,7 +114,7 @@ async def test_credit_of_a_dropped_stream_goes_back(ends: Ends, autojump_clock: 
         assert own.state is StreamState.BROKEN
 
 
-async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Of what is to be sent, `HIGH` and one frame are in frames. The rest stays with its sender."""
     pairs = [await ends.open() for _ in range(4)]
     # The reader of the other side stops.
@@ -173,7 +130,7 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: E
     assert HIGH <= most <= HIGH + MAX_FRAME + 9
 
 
-async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Answers are not held back as data is. They end the connection at `MOST` bytes."""
     await ends.open()
     ends.client.stop()
@@ -188,7 +145,7 @@ async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: E
     await ends.server.over.wait()
 
 
-async def test_small_frames_are_not_kept_one_by_one(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_small_frames_are_not_kept_one_by_one(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A list of frames of one byte would hold 40 times their bytes."""
     own, theirs = await ends.open()
     for number in range(300):
@@ -198,7 +155,7 @@ async def test_small_frames_are_not_kept_one_by_one(ends: Ends, autojump_clock: 
     assert await _read(ends.server, theirs, 300) == bytes(number % 256 for number in range(300))
 
 
-async def test_other_tasks_run_between_many_small_frames(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_other_tasks_run_between_many_small_frames(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A peer may send 7,000 frames in one read, which take half a second."""
     own, theirs = await ends.open()
     passes = 0
@@ -217,7 +174,7 @@ async def test_other_tasks_run_between_many_small_frames(ends: Ends, autojump_cl
     assert passes >= 25
 
 
-async def test_a_part_can_be_taken(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_part_can_be_taken(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """The rest stays."""
     own, theirs = await ends.open()
     await ends.client.outgoing.send(own, b"abcdef")
@@ -226,7 +183,7 @@ async def test_a_part_can_be_taken(ends: Ends, autojump_clock: trio.testing.Mock
     assert [theirs.take(2), theirs.take(2), theirs.take(9), theirs.take(9)] == [b"ab", b"cd", b"ef", b""]
 
 
-async def test_send_now_sends_one_frame_if_nothing_waits(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_send_now_sends_one_frame_if_nothing_waits(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """Behind it nothing goes until the writer is done."""
     own, theirs = await ends.open()
     assert ends.client.outgoing.send_now(own, bytes(MAX_FRAME + 1)) == MAX_FRAME
@@ -238,7 +195,7 @@ async def test_send_now_sends_one_frame_if_nothing_waits(ends: Ends, autojump_cl
     assert len(await _read(ends.server, theirs, MAX_FRAME)) == MAX_FRAME
 
 
-async def test_each_side_ends_its_half(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_each_side_ends_its_half(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """The other half goes on. A stream whose halves have both ended is forgotten, and nothing can be sent on it."""
     own, theirs = await ends.open()
     ends.client.streams.end(own)
@@ -256,7 +213,7 @@ async def test_each_side_ends_its_half(ends: Ends, autojump_clock: trio.testing.
         await ends.client.outgoing.send(own, b"x")
 
 
-async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A goodbye may be among it."""
     own, theirs = await ends.open()
     await ends.server.outgoing.send(theirs, b"goodbye")
@@ -269,12 +226,12 @@ async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(ends:
         own.take(1)
 
 
-async def _refused_send(ends: Ends, stream: Http2Stream) -> None:
+async def _refused_send(ends: Any, stream: Http2Stream) -> None:
     with pytest.raises(trio.BrokenResourceError, match="the peer reset the stream"):
         await ends.client.outgoing.send(stream, bytes(2 * STREAM_WINDOW))
 
 
-async def test_a_cancelled_send_leaves_the_others_alone(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_send_leaves_the_others_alone(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """What it has not put into frames is dropped."""
     (one, _), (two, read) = [await ends.open() for _ in range(2)]
     with trio.move_on_after(1):
@@ -284,7 +241,7 @@ async def test_a_cancelled_send_leaves_the_others_alone(ends: Ends, autojump_clo
         await _read(ends.server, read, 1000)
 
 
-async def test_an_end_of_the_connection_breaks_every_stream(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_end_of_the_connection_breaks_every_stream(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """A reader, and a sender that waits for credit, get the reason."""
     (one, _), (two, _) = [await ends.open() for _ in range(2)]
     words: list[str] = []
@@ -311,7 +268,7 @@ async def test_an_end_of_the_connection_breaks_every_stream(ends: Ends, autojump
     assert ends.client.streams.is_lost
 
 
-async def test_a_goaway_lets_the_open_streams_end(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_goaway_lets_the_open_streams_end(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """No stream is opened behind it. The side that goes away waits for the last stream, and then for the peer."""
     own, theirs = await ends.open()
     ends.server.go_away()
@@ -328,7 +285,7 @@ async def test_a_goaway_lets_the_open_streams_end(ends: Ends, autojump_clock: tr
     await ends.server.streams.wait_unused()
 
 
-async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """It crosses the GOAWAY on its way, and can be sent again elsewhere."""
     await ends.open()
     ends.server.go_away()
@@ -339,7 +296,7 @@ async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(ends: Ends,
 
 
 @pytest.mark.parametrize("seconds", [20.0])
-async def test_a_silent_client_is_given_up(ends: Ends, autojump_clock: trio.testing.MockClock, seconds: float) -> None:
+async def test_a_silent_client_is_given_up(ends: Any, autojump_clock: trio.testing.MockClock, seconds: float) -> None:
     """Behind a ping that it does not answer."""
     await ends.open()
     began = trio.current_time()
@@ -350,7 +307,7 @@ async def test_a_silent_client_is_given_up(ends: Ends, autojump_clock: trio.test
     assert ends.server.words == "the peer did not answer a ping within 20 s"
 
 
-async def test_a_client_that_answers_pings_stays(ends: Ends, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_answers_pings_stays(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
     """For as long as it has a stream."""
     own, theirs = await ends.open()
     await trio.sleep(1000)
@@ -360,201 +317,3 @@ async def test_a_client_that_answers_pings_stays(ends: Ends, autojump_clock: tri
     ends.server.streams.end(theirs)
     await trio.sleep(100)
     assert ends.server.words == "no stream for 60 s"
-
-
-# --- the connections of penstock on them
-
-
-Pair = tuple[ClientConnection, ServedStream]
-
-
-@asynccontextmanager
-async def _pair(options: TransportOptions) -> AsyncIterator[Pair]:
-    """A connection of each side, behind the handshake and the hellos."""
-    ends = Ends(options)
-    client = ClientConnection(ends.below[0], options, request=POST, protocol=None, ping=20.0)
-    served: list[ServedStream] = []
-
-    def accept(stream: Http2Stream, _: Any) -> None:
-        served.append(
-            ServedStream(server, ends.below[1], options, stream=stream, agreed=Agreed("rsio.v0"), on_hello=lambda: None),
-        )
-        nursery.start_soon(served[0].handshake, nursery)
-
-    server = Multiplexer(ends.below[1], is_client=False, ping=20.0, on_request=accept)
-    async with trio.open_nursery() as nursery:
-        server.begin()
-        nursery.start_soon(server.run)
-        await client.handshake(nursery)
-        client.on_open()
-        served[0].on_open()
-        yield client, served[0]
-        nursery.cancel_scope.cancel()
-
-
-async def test_closing_ends_within_its_time_if_the_peer_reads_nothing(
-    options: TransportOptions, autojump_clock: trio.testing.MockClock
-) -> None:
-    """Also in the middle of a send that was cancelled."""
-    async with _pair(options) as (client, server):
-        server._mux.stop()
-        await wait_all_tasks_blocked()
-        with trio.move_on_after(1):
-            await client.send(bytes(1 << 20))
-        began = trio.current_time()
-        await client.aclose()
-        assert trio.current_time() - began <= 1.0
-        began = trio.current_time()
-        await server.aclose()
-        assert trio.current_time() - began <= 1.0
-
-
-@pytest.mark.parametrize("call", ["send", "receive", "send_eof", "aclose"])
-async def test_cancelling_ends_at_once_whatever_the_peer_does(
-    options: TransportOptions, autojump_clock: trio.testing.MockClock, call: str
-) -> None:
-    """The peer reads nothing and sends nothing. Neither the call nor the abort behind it waits for it."""
-    patient = replace(options, close_timeout=100.0)
-    async with _pair(patient) as (client, server):
-        server._mux.stop()
-        await wait_all_tasks_blocked()
-        # So much that the writer waits too.
-        while client.send_now(bytes(100_000)):
-            pass
-        calls: dict[str, Callable[[], Any]] = {
-            "send": lambda: client.send(bytes(8 << 20)),
-            "receive": client.receive,
-            "send_eof": client.send_eof,
-            "aclose": client.aclose,
-        }
-        began = trio.current_time()
-        with trio.move_on_after(2) as waiting:
-            await calls[call]()
-        assert waiting.cancelled_caught
-        await client.abort()
-        assert trio.current_time() - began == 2
-
-
-async def test_cancelling_a_handshake_ends_at_once(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
-    """The server accepts the connection and does nothing."""
-    one, _ = lockstep_stream_pair()
-    client = ClientConnection(ByteConnection(one, peer=PEER, options=options), options, request=POST, protocol=None, ping=20.0)
-    began = trio.current_time()
-    with trio.move_on_after(2):
-        async with trio.open_nursery() as nursery:
-            await client.handshake(nursery)
-    assert trio.current_time() - began == 2
-
-
-async def test_cancelling_the_service_of_a_client_ends_at_once(
-    options: TransportOptions, autojump_clock: trio.testing.MockClock, host_type: Any
-) -> None:
-    """With a stream on which a send waits."""
-    one, two = lockstep_stream_pair()
-    accepted = AcceptedConnection(ByteConnection(two, peer=PEER, options=options), options, place=Place(protocols=("rsio.v0",)), ping=20.0)
-    below = ByteConnection(one, peer=PEER, options=options)
-    mux = Multiplexer(below, is_client=True, ping=20.0)
-    async with trio.open_nursery() as nursery:
-        host = host_type(nursery)
-        mux.begin()
-        nursery.start_soon(mux.run)
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as serving:
-                serving.start_soon(Attendance(accepted, host).run)
-                mux.streams.open(POST)
-                connection = await host.wait_adopted()
-                mux.stop()
-                await wait_all_tasks_blocked()
-                began = trio.current_time()
-                nursery.start_soon(_broken_send, connection)
-                await wait_all_tasks_blocked()
-                scope.cancel()
-        assert trio.current_time() - began < 1
-
-
-async def _broken_send(connection: ServedStream) -> None:
-    with pytest.raises(trio.BrokenResourceError, match="the connection was closed"):
-        await connection.send(bytes(8 << 20))
-
-
-async def test_a_handshake_without_an_answer_has_a_deadline(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
-    """The connection below is closed then."""
-    one, two = lockstep_stream_pair()
-    client = ClientConnection(ByteConnection(one, peer=PEER, options=options), options, request=POST, protocol=None, ping=20.0)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_read_out, two)
-        with pytest.raises(ConnectionLost, match="did not answer the request of HTTP/2 within 5 s"):
-            await client.handshake(nursery)
-
-
-async def _read_out(stream: trio.abc.ReceiveStream) -> None:
-    while await stream.receive_some():
-        pass
-
-
-async def test_a_closed_connection_says_so(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
-    """A task that waits in it is let go; closing again does nothing."""
-    async with _pair(options) as (client, server):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_closed_receive, server)
-            await wait_all_tasks_blocked()
-            await server.abort()
-        for call in (lambda: server.send(b"x"), server.receive, server.send_eof):
-            with pytest.raises(trio.ClosedResourceError):
-                await call()
-        with pytest.raises(trio.ClosedResourceError):
-            server.send_now(b"x")
-        await server.aclose()
-        await server.abort()
-        with pytest.raises(trio.BrokenResourceError, match="the peer reset the stream"):
-            await client.receive()
-
-
-async def _closed_receive(connection: ServedStream) -> None:
-    with pytest.raises(trio.ClosedResourceError):
-        await connection.receive()
-
-
-async def test_held_counts_what_waits_in_both_directions(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
-    """Bytes that were not received, and frames that the system has not taken."""
-    async with _pair(options) as (client, server):
-        await client.send(bytes(1000))
-        await wait_all_tasks_blocked()
-        assert server.held() == 1000
-        assert client.held() == 0
-        assert client.send_now(bytes(2000)) == 2000
-        assert client.held() == 2009
-        await wait_all_tasks_blocked()
-        assert client.held() == 0
-        assert server.held() == 3000
-
-
-@pytest.mark.parametrize(
-    ("reason", "code"),
-    [
-        ("", "CANCEL"),
-        ("shutdown", "CANCEL"),
-        ("protocol:varint", "PROTOCOL_ERROR"),
-        ("version", "PROTOCOL_ERROR"),
-        ("limit:frame", "ENHANCE_YOUR_CALM"),
-        ("internal", "INTERNAL_ERROR"),
-    ],
-)
-async def test_the_reset_behind_a_goodbye_has_its_code(
-    options: TransportOptions, autojump_clock: trio.testing.MockClock, reason: str, code: str
-) -> None:
-    """For people, and for proxies."""
-    assert reset_code(reason).name == code
-    async with _pair(options) as (client, server):
-        server.on_goodbye(reason)
-        await server.abort()
-        with pytest.raises(trio.BrokenResourceError, match=code):
-            await client.receive()
-        assert code in (client.farewell() or "")
-
-
-def test_an_accepted_connection_has_what_its_listener_was_told(options: TransportOptions) -> None:
-    """The server attends it with this."""
-    below = ByteConnection(lockstep_stream_pair()[0], peer=PEER, options=options)
-    accepted = AcceptedConnection(below, options, place=Place(path="/x"), ping=3.0)
-    assert (accepted.peer, accepted.place.path, accepted.ping) == (PEER, "/x", 3.0)
