@@ -154,7 +154,7 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
         "async def main():\n"
         "    async with penstock.serve(example.service, sys.argv[1], on_violation=lambda _: None) as server:\n"
         "        example.servers.append(server)\n"
-        "        example.service.publish('late', penstock.timer(3.0).map(lambda _: b'late'))\n"
+        "        example.service.publish('late', penstock.timer(1.0).map(lambda _: b'late'))\n"
         "        print(server.addresses[0], flush=True)\n"
         "        await trio.sleep_forever()\n"
         "trio.run(main)\n"
@@ -163,7 +163,9 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as target:
         try:
             assert target.stdout is not None
-            results = trio.run(partial(check_target, target=Target(patience=30.0, slow="late")), target.stdout.readline().strip())
+            results = trio.run(
+                partial(check_target, target=Target(patience=30.0, quiet=0.1, slow="late")), target.stdout.readline().strip()
+            )
         finally:
             target.kill()
     failed = [result for result in results if result.verdict is Verdict.FAIL]
