@@ -358,6 +358,19 @@ def model(session: nox.Session) -> None:
     session.run("python", "tests/model", *session.posargs)
 
 
+# h2spec is a program in Go, which most machines lack.
+@nox.session(python=MAIN, default=False)
+def h2spec(session: nox.Session) -> None:
+    """Run h2spec, the conformance tests of HTTP/2 by others, on h2://. It needs h2spec on the PATH, or Go to build it."""
+    _prepare(session, "tests", distributions=(*EDITABLE, "-e", "./plugins/penstock-http"))
+    program = shutil.which("h2spec")
+    if program is None:
+        folder = Path(session.create_tmp()).resolve()
+        session.run("go", "install", "github.com/summerwind/h2spec/cmd/h2spec@latest", env={"GOBIN": str(folder)}, external=True)
+        program = str(folder / "h2spec")
+    session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
+
+
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Format the code, and fix the findings of ruff that it can fix."""

@@ -3,12 +3,13 @@
 from penstock.plugins import Transport, UrlSource, hookimpl
 from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
+from penstock_http.h2 import Http2Transport
 
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
-    """``http`` and ``https``, for `serve`."""
-    return [HttpTransport()]
+    """``http`` and ``https`` for `serve`; ``h2`` and ``h2s``."""
+    return [HttpTransport(), Http2Transport()]
 
 
 @hookimpl

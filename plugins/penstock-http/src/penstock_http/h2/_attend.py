@@ -1,0 +1,113 @@
+"""The server's side of one HTTP/2 connection: each request that opens a stream is a connection for the server.
+
+Rules of this file:
+
+* A request is judged and answered by plain calls. A stream for which the server has no place gets 503, and the others go on.
+* The client is a stranger until both sides have said hello on one of its streams.
+* At a shutdown the client gets a GOAWAY. Its streams say their own goodbyes, and the connection ends behind the last of them.
+"""
+
+from typing import Final
+
+import trio
+
+from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionHost, TransportOptions
+from penstock_http.h2 import _floods as floods
+from penstock_http.h2._connection import ServedStream
+from penstock_http.h2._core import Headers
+from penstock_http.h2._gate import PREFACE
+from penstock_http.h2._multiplexer import Multiplexer
+from penstock_http.h2._requests import Place, Refused, judge_request, refusal_headers
+from penstock_http.h2._stream import Http2Stream
+
+_WRONG_VERSION: Final = (
+    b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 66\r\nConnection: close\r\n\r\n"
+    b"this port speaks HTTP/2 alone (curl: use --http2-prior-knowledge)\n"
+)
+
+
+class AcceptedConnection(Connection):
+    """A connection of TCP or TLS, and what its listener was told. The server attends it after its handshake."""
+
+    framed = False
+
+    def __init__(self, below: ByteConnection, options: TransportOptions, *, place: Place, ping: float) -> None:
+        self.below: ByteConnection = below
+        self.options: TransportOptions = options
+        self.place: Place = place
+        self.ping: float = ping
+        self.peer = below.peer
+        self.facts = below.facts
+
+    async def handshake(self, nursery: trio.Nursery) -> None:
+        await self.below.handshake(nursery)
+        self.peer, self.facts = self.below.peer, self.below.facts
+
+    async def send(self, data: Bytes, /) -> None:
+        await self.below.send(data)
+
+    async def receive(self) -> bytes | bytearray | None:
+        return await self.below.receive()
+
+    async def aclose(self) -> None:
+        await self.below.aclose()
+
+    async def abort(self) -> None:
+        await self.below.abort()
+
+    def farewell(self) -> str | None:
+        return self.below.farewell()
+
+
+class Attendance:
+    """The service of one client, from its preface to its end."""
+
+    def __init__(self, accepted: AcceptedConnection, host: ConnectionHost) -> None:
+        self._accepted = accepted
+        self._host = host
+        self._mux = Multiplexer(accepted.below, is_client=False, ping=accepted.ping, on_request=self._receive_request)
+
+    async def run(self) -> None:
+        """Serve the streams of the client. Returns when the client has left, or at a shutdown behind the last stream."""
+        first = await self._read_preface()
+        if not first:
+            return
+        self._mux.begin()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._drain)
+            await self._mux.run(first)
+            nursery.cancel_scope.cancel()
+
+    async def _read_preface(self) -> bytes:
+        """Return the first bytes of the client, with the whole preface; nothing if it speaks something else, or has left."""
+        below, first = self._accepted.below, b""
+        while len(first) < len(PREFACE):
+            data = await below.receive()
+            if not data:
+                return b""
+            first += data
+            if not PREFACE.startswith(first[: len(PREFACE)]):
+                if b" HTTP/1." in first:
+                    await below.send(_WRONG_VERSION)
+                return b""
+        return first
+
+    async def _drain(self) -> None:
+        await self._host.wait_draining()
+        self._mux.go_away()
+        await self._mux.streams.wait_unused()
+        await self._mux.close(self._accepted.options.close_timeout)
+
+    def _receive_request(self, stream: Http2Stream, headers: Headers) -> None:
+        verdict = judge_request(headers, self._accepted.place)
+        if not isinstance(verdict, Refused):
+            served = ServedStream(
+                self._mux, self._accepted.below, self._accepted.options, stream=stream, agreed=verdict, on_hello=self._host.recognise
+            )
+            reason = self._host.adopt(served)
+            if reason is None:
+                return
+            verdict = Refused(status=503, text=f"the server has no place: {reason}", headers=(("retry-after", "1"),))
+        body = f"{verdict.text}\n".encode()
+        self._mux.streams.answer(stream, refusal_headers(verdict, len(body)), body)
+        self._mux.core.count(floods.REFUSALS, trio.current_time())

@@ -1,0 +1,95 @@
+"""Budgets for the frames of a peer that cost it little, and this side time: one token bucket for each kind.
+
+Each kind has stopped servers: rapid resets (CVE-2023-44487), pings and settings that each want an answer (CVE-2019-9512, 9515), priorities
+and empty frames (CVE-2019-9513, 9518), header blocks without an end (CVE-2024-27316). h2 counts none of them but the last.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from h2.errors import ErrorCodes
+
+CALM: Final = ErrorCodes.ENHANCE_YOUR_CALM
+
+RESETS: Final = "RST_STREAM frames"
+REFUSALS: Final = "refused requests"
+REQUESTS: Final = "requests"
+PINGS: Final = "PING frames"
+SETTINGS: Final = "SETTINGS frames"
+PRIORITIES: Final = "PRIORITY frames"
+EMPTY: Final = "empty DATA frames"
+UPDATES: Final = "WINDOW_UPDATE frames"
+UNKNOWN: Final = "frames of unknown types"
+
+BUDGETS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        RESETS: (200, 33),
+        REFUSALS: (100, 10),
+        REQUESTS: (1000, 100),
+        PINGS: (100, 10),
+        SETTINGS: (100, 10),
+        PRIORITIES: (200, 33),
+        EMPTY: (200, 33),
+        UPDATES: (1000, 33),
+        UNKNOWN: (100, 10),
+    }
+)
+"""For each kind: how many may come at once, and how many a second after that."""
+
+UPDATES_EARNED: Final = 10
+"""WINDOW_UPDATE frames that a peer may send for each DATA frame of this side, beside its budget."""
+
+
+class RuleBroken(Exception):
+    """The peer has broken a rule of HTTP/2, or a bound. `code` goes into GOAWAY."""
+
+    def __init__(self, code: ErrorCodes, text: str) -> None:
+        super().__init__(text)
+        self.code: ErrorCodes = code
+
+
+class Bucket:
+    """Hold up to `burst` tokens and gain `rate` a second. The caller tells the time."""
+
+    __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
+
+    def __init__(self, burst: float, rate: float) -> None:
+        self._burst = burst
+        self._rate = rate
+        self._tokens = burst
+        self._filled_at = 0.0
+
+    def spend(self, now: float) -> bool:
+        """Take a token and return True, or return False if none is left."""
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._rate)
+        self._filled_at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def earn(self, tokens: float) -> None:
+        """Add tokens, up to `burst`."""
+        self._tokens = min(self._burst, self._tokens + tokens)
+
+
+class Floods:
+    """The budgets of one connection."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, Bucket] = {}  # of the kinds that have come: most connections see two
+
+    def count(self, kind: str, now: float) -> None:
+        """Count one of `kind`. Raises RuleBroken if there were too many."""
+        bucket = self._buckets.get(kind)
+        if bucket is None:
+            bucket = self._buckets[kind] = Bucket(*BUDGETS[kind])
+        if not bucket.spend(now):
+            raise RuleBroken(CALM, f"too many {kind}")
+
+    def on_data_sent(self) -> None:
+        """Let the peer answer a DATA frame with WINDOW_UPDATE frames."""
+        bucket = self._buckets.get(UPDATES)
+        if bucket is not None:
+            bucket.earn(UPDATES_EARNED)

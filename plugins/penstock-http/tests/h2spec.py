@@ -1,0 +1,57 @@
+"""Run h2spec, the conformance tests of HTTP/2 by others, against a server of ``h2://``, and compare its failures with the known ones.
+
+``python plugins/penstock-http/tests/h2spec.py PROGRAM`` with the path of h2spec. The exit status is 1 if a failure is not known, or if
+a known one is none any more.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+
+import trio
+
+import penstock
+from penstock.plugins import parse_url
+
+KNOWN: Final[dict[str, str]] = {}
+"""Known failures: the section and the title of a test, and the reason. There is none."""
+
+FEWEST: Final = 140
+"""Tests that h2spec has at least. A run of fewer proves nothing."""
+
+TIMEOUT: Final = 10
+"""Seconds that h2spec waits for an answer: on a busy machine one takes long."""
+
+
+def results_in(report: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each test in a report, and whether it has passed."""
+    # The report of a program that this one has started: nothing hostile is in it.
+    for suite in ET.parse(report).getroot().iter("testsuite"):
+        for case in suite.iter("testcase"):
+            yield f"{case.get('package')}: {case.get('classname')}", case.find("failure") is None and case.find("error") is None
+
+
+async def run(program: str) -> int:
+    """Run all tests, the strict ones too, and print what was found. Returns the exit status."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        async with penstock.serve(penstock.Service(), "h2://127.0.0.1:0") as server:
+            port = parse_url(server.addresses[0]).port
+            command = [program, "--strict", "-h", "127.0.0.1", "-p", str(port), "-o", str(TIMEOUT), "-j", str(report)]
+            await trio.run_process(command, check=False, capture_stdout=True)
+        results = dict(results_in(report))
+    failed = {name for name, passed in results.items() if not passed}
+    lines = [f"failed: {name}" + (f" ({KNOWN[name]})" if name in KNOWN else "") for name in sorted(failed)]
+    surprises = [f"not known: {name}" for name in sorted(failed - set(KNOWN))]
+    surprises += [f"passes, so it is no known failure any more: {name}" for name in sorted(set(KNOWN) - failed)]
+    surprises += [f"only {len(results)} tests ran"] if len(results) < FEWEST else []
+    lines += surprises or [f"{len(results)} tests, {len(failed)} known failures"]
+    sys.stdout.write("\n".join([*lines, ""]))
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    sys.exit(trio.run(run, sys.argv[1]))
