@@ -100,6 +100,9 @@ class ExtensionLink(Protocol):
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code, which the peer must not see, to `on_violation`."""
 
+    def report_draining(self) -> None:
+        """Note that the peer takes no new streams and leaves soon. A client that reconnects opens new ones over another connection."""
+
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve a stream of the peer that `check_subscribe` has held, or refuse it with `refusal`. If it has ended, nothing happens."""
 
@@ -165,6 +168,13 @@ class SeesStreams(Protocol):
 
         For the streams that end with their connection, `SeesEnd.closed` is called instead.
         """
+
+
+class AnnouncesDrain(Protocol):
+    """An active extension may tell the peer that this side takes no new streams and leaves soon."""
+
+    def on_draining(self, seconds: float, /) -> None:
+        """Called when this side begins to drain, and again with fewer seconds if it has to leave earlier. It leaves in `seconds`."""
 
 
 class SeesEnd(Protocol):

@@ -7,6 +7,7 @@ its name in a URL (``tcp://…``) and a serializer by an argument (``serializer=
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
+from penstock.builtin._drain import Drain
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
 from penstock.builtin._json import JsonSerializer
@@ -31,6 +32,7 @@ if _is_recording_wanted():
 __all__ = [
     "Auth",
     "BytesSerializer",
+    "Drain",
     "ExecTransport",
     "FramedMemoryTransport",
     "JsonSerializer",

@@ -6,7 +6,16 @@ connection on service.
 
 from penstock.runtime.client import Reconnect, connect, remote, request, subscribe
 from penstock.runtime.connection import Peer, RemoteStream
-from penstock.runtime.server import Server, StopSignals, raise_open_files, run, serve, serve_until_signal, tune_collector
+from penstock.runtime.server import (
+    Server,
+    StopSignals,
+    describe_streams,
+    raise_open_files,
+    run,
+    serve,
+    serve_until_signal,
+    tune_collector,
+)
 from penstock.runtime.service import Service, StaleElementsWarning
 
 __all__ = [
@@ -18,6 +27,7 @@ __all__ = [
     "StaleElementsWarning",
     "StopSignals",
     "connect",
+    "describe_streams",
     "raise_open_files",
     "remote",
     "request",

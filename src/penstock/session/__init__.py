@@ -10,7 +10,7 @@ from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
-from penstock.session._extension_link import KEEPALIVE
+from penstock.session._extension_link import DRAIN, KEEPALIVE
 from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._outgoing_data import OutgoingData
@@ -29,6 +29,7 @@ from penstock.session._reasons import (
     VERSION,
     Reason,
     connection_reason,
+    draining_refusal,
     explain_connection_end,
     explain_own,
     explain_stream_end,
@@ -51,6 +52,7 @@ __all__ = [
     "CONNECTION_REASONS",
     "CUT",
     "CUT_EARLY",
+    "DRAIN",
     "DRAINING",
     "FALSE_START",
     "HANDLED",
@@ -87,6 +89,7 @@ __all__ = [
     "TokenBucket",
     "TooMuchDataError",
     "connection_reason",
+    "draining_refusal",
     "explain_connection_end",
     "explain_own",
     "explain_stream_end",

@@ -11,6 +11,10 @@ KEEPALIVE: Final = 1
 """The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
 
 
+DRAIN: Final = 6
+"""The id of the extension that tells a peer that this side takes no new streams."""
+
+
 class LinkHost(Protocol):
     """The `ExtensionHost` as a link sees it: a protocol, because the host makes the links."""
 
@@ -113,6 +117,10 @@ class Link:
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code."""
         self._session.streams.delegate.on_warning(error)
+
+    def report_draining(self) -> None:
+        """Note that the peer takes no new streams."""
+        self._session.streams.note_peer_draining()
 
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve or refuse a stream that was held."""

@@ -5,6 +5,7 @@ with its own codes.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock.api import ActiveExtension, Extension, PluginError, ProtocolError, check_length_of
@@ -102,6 +103,12 @@ class ExtensionHost:
         observers = streams.observers or StreamObservers(self._session)
         if observers.add(active):
             streams.observers = observers
+        announce: Callable[[float], None] | None = getattr(active, "on_draining", None)
+        if announce is not None:
+            streams.announce_draining += (partial(self.call, announce),)
+            # A peer whose hello comes during the drain is told as well.
+            if streams.drains_until is not None:
+                streams.drain(streams.drains_until)
 
     def end(self) -> None:
         """Forget the extensions: the connection is over."""

@@ -62,11 +62,14 @@ class StreamTables:
     __slots__ = (
         "_channel",
         "_end_error",
+        "announce_draining",
         "cancelled",
         "delegate",
-        "is_draining",
+        "drains_until",
         "observers",
+        "on_peer_draining",
         "opened",
+        "peer_drains",
         "serving",
         "stopping_bytes",
         "stopping_publishers",
@@ -84,8 +87,16 @@ class StreamTables:
         """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
         self.stopping_bytes: int = 0
         """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
-        self.is_draining: bool = False
-        """New streams are refused. Nothing sets it yet: the drain extension of a later version will."""
+        self.drains_until: float | None = None
+        """When this side leaves; from now on new streams of the peer are refused. None if this side does not drain."""
+        # Not among the observers: those are called for each stream, and this concerns none.
+        self.announce_draining: tuple[Callable[[float], None], ...] = ()
+        """Each tells the peer that this side takes no new streams, and in how many seconds it leaves."""
+        self.peer_drains: bool = False
+        """The peer takes no new streams, and has said so."""
+        # An attribute and not a call of the delegate: only a client that makes its connection again needs it.
+        self.on_peer_draining: Callable[[], None] | None = None
+        """Called once, when the peer says that it takes no new streams."""
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
@@ -140,6 +151,29 @@ class StreamTables:
         if len(self.opened) > self.cancelled.count:
             held += sum([stream.held() for stream in self.opened.values() if isinstance(stream, ReceivingStream)])
         return held
+
+    @property
+    def is_draining(self) -> bool:
+        """New streams of the peer are refused."""
+        return self.drains_until is not None
+
+    def is_quiet(self) -> bool:
+        """Return whether nothing runs: no stream, no publisher or handler that has to stop, and nothing that waits to be sent."""
+        return not self.has_streams() and not self.stopping_publishers and self._channel.outbox.is_empty
+
+    def drain(self, until: float) -> None:
+        """Refuse new streams of the peer from now on, and let the extensions tell the peer. This side leaves at the time `until`."""
+        # An earlier end holds: the peer may be told of one at any time, and of a later one never.
+        self.drains_until = until if self.drains_until is None else min(until, self.drains_until)
+        for announce in self.announce_draining:
+            announce(max(0.0, self.drains_until - self._channel.now))
+
+    def note_peer_draining(self) -> None:
+        """Note that the peer takes no new streams."""
+        if not self.peer_drains:
+            self.peer_drains = True
+            if self.on_peer_draining is not None:
+                self.on_peer_draining()
 
     def end_all(self, error: Exception) -> None:
         """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""

@@ -44,6 +44,7 @@ from penstock.session import (
     Fault,
     ReceivingState,
     ReceivingStream,
+    draining_refusal,
     explain_connection_end,
     explain_stream_end,
     no_room_refusal,
@@ -339,9 +340,11 @@ class RsioDialect:
 
     def _error_of(self, message: rsio.OnError) -> Exception:
         """Return the error of a stream: by its place, before or after onSubscribe, and not by its text, which may be a publisher's own."""
-        stream, text = self._session.streams.opened.get(message.subscriber), explain_stream_end(message.error)
+        streams = self._session.streams
+        stream, text = streams.opened.get(message.subscriber), explain_stream_end(message.error)
         if isinstance(stream, ReceivingStream) and stream.state is ReceivingState.REQUESTED:
-            return Rejected(f"the peer refused this stream: {text}")
+            draining = draining_refusal(message.error, peer_drains=streams.peer_drains)
+            return draining or Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
 
     def check_extension(self, code: int, length: int) -> None:

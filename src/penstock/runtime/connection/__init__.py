@@ -26,6 +26,7 @@ from penstock.runtime.connection._new_connection import (
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
 from penstock.runtime.connection._peer import Decoder, Peer, check_window
+from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
@@ -44,6 +45,7 @@ __all__ = [
     "NegotiableExtensions",
     "NoOptions",
     "Peer",
+    "RemoteOpening",
     "RemoteStream",
     "ReplaceLink",
     "SharedMemory",

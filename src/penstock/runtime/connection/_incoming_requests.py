@@ -38,7 +38,7 @@ from penstock.runtime.service import (
     StreamSlot,
     UnfitPayload,
 )
-from penstock.session import HANDLED, REFUSED, SendingStream, Session
+from penstock.session import DRAINING, HANDLED, REFUSED, SendingStream, Session
 
 
 class SessionPlaces(Places):
@@ -163,6 +163,8 @@ class IncomingRequests:
                 return
             if reason:
                 stream.refuse(NO_SUCH, reason)
+            elif self._session.streams.is_draining:  # it drains since the function was called
+                stream.refuse(DRAINING)
             else:
                 self.serve(stream)
 

@@ -101,7 +101,7 @@ class Peer:
         `Limits.window_bytes` by default. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait;
         leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
         """
-        return _RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes), demand)
+        return RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes), demand)
 
     # --- requests by name
 
@@ -232,7 +232,7 @@ class Peer:
 
         `data` and the exceptions are those of `request_response`.
         """
-        return _RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
+        return RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
 
     @overload
     def request_subscription(
@@ -246,7 +246,7 @@ class Peer:
         self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream that never completes: if its publisher completes, the stream fails. Otherwise as `request_stream`."""
-        return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
+        return RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
 
     def _requesting(self, model: Model, data: bytes | str, loader: Serializer | None) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), loader)
@@ -323,9 +323,9 @@ class RemoteSource(Source[Any]):
         self._serializer = serializer
         self._window_bytes = check_window(window_bytes, connection.session.channel.limits)
 
-    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None, reader: object = None) -> None:
         # The stream at the end of the pipe knows what was read. Without one nothing does, and the demand alone is the bound.
-        reader = subscriber if scope is None else scope.reader
+        reader = reader or (subscriber if scope is None else scope.reader)
         window = None
         if isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
@@ -337,16 +337,17 @@ class RemoteSource(Source[Any]):
         return f"<source {self._publisher} of {self._connection.connection.peer}>"
 
 
-class _RemoteOpening:
+class RemoteOpening:
     """The block around one remote stream. It needs no nursery: no task of the stream runs on this side.
 
     It has no base class: AbstractAsyncContextManager would give each instance a dictionary, and idle streams must stay small.
     """
 
-    __slots__ = ("_source", "_stream")
+    __slots__ = ("_stream", "source")
 
     def __init__(self, source: RemoteSource, demand: int) -> None:
-        self._source: RemoteSource | None = source  # dropped when the block is entered: an idle stream must stay small
+        self.source: Source[Any] | None = source
+        """What is subscribed to. Dropped when the block is entered: an idle stream must stay small."""
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
     async def __aenter__(self) -> RemoteStream[Any]:
@@ -357,10 +358,10 @@ class _RemoteOpening:
             check_in_trio("opening a stream")
             raise
         # Taken once: entered twice, one stream would get the elements of two subscriptions.
-        source, self._source = self._source, None
+        source, self.source = self.source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
-        source.attach(self._stream)
+        source.attach(self._stream)  # type: ignore[call-arg]  # without a scope: no task of the stream runs on this side
         return self._stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
@@ -22,6 +22,12 @@ from penstock.runtime.service import Service
 Main: TypeAlias = Callable[[Server], Awaitable[object]]
 """A task of the program that runs beside the server."""
 
+REPORT_SECONDS: Final = 5.0
+"""Seconds between two reports of what a drain waits for."""
+
+SHOWN_NAMES: Final = 3
+"""Names in such a report."""
+
 _log: Final = logging.getLogger("penstock.run")
 
 
@@ -37,13 +43,14 @@ def run(
 ) -> int:
     """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
 
-    The first signal ends the program in good order: no more connections are accepted, each peer gets a goodbye, publishers run their
-    cleanup, all of it within `Limits.drain` seconds. The status is 0. A second signal ends the process at once, and so does a shutdown
+    SIGTERM drains the server (`Server.drain`): no more connections and streams are accepted, and those that run may end. Then, and with
+    SIGINT at once, each peer gets a goodbye, and publishers run their cleanup. All of it takes `Limits.drain` seconds at most. The status is
+    0. A second signal ends the process at once, and so does a shutdown
     that takes a second longer than `Limits.drain`, because a publisher shields its cleanup or blocks. The status is then 128 + the number
     of the signal: 143 for SIGTERM, 130 for SIGINT.
 
     `main` is an async function of your own, called with the `Server` when all addresses are open: it may feed topics, or write the
-    addresses. The first signal cancels it. When it returns, the program ends in good order; its exception is raised from `run`.
+    addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends in good order; its exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
     ``penstock.run``. The process's limit on open files is raised, by `raise_open_files`.
     In a thread other than the main one no signal is handled.
@@ -64,6 +71,7 @@ def run(
         main=main,
         on_serving=_log_addresses,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
+        on_waiting=lambda streams, seconds: _log.info("waiting for %s, at most %.0f s", describe_streams(streams), seconds),
     )
     # Before the server is entered: it takes the number of its connections from the limit that it finds then.
     raise_open_files()
@@ -79,10 +87,12 @@ async def serve_until_signal(
     main: Main | None = None,
     on_serving: Callable[[Server], object] | None = None,
     on_signal: Callable[[signal.Signals], object] | None = None,
+    on_waiting: Callable[[Mapping[str, int], float], object] | None = None,
 ) -> int:
     """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
 
-    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. It also returns when no client is
+    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. `on_waiting` is called while the
+    server drains: at the beginning and every `REPORT_SECONDS`, with the streams that run and the seconds that they have. It also returns when no client is
     connected and none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
@@ -99,6 +109,9 @@ async def serve_until_signal(
                 await server.wait_over()
             if on_signal is not None and program.received is not None:
                 on_signal(program.received)
+            if program.received is signal.SIGTERM:
+                with program.draining:
+                    await _drain(server, on_waiting)
             program.stop()  # now, and not after the goodbyes
     # Outside of every nursery: the exception of `main` leaves as it was raised, and not inside a group.
     if program.failure is not None:
@@ -113,6 +126,8 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         self._main_scope = trio.CancelScope()
         self.waiting: trio.CancelScope = trio.CancelScope()
         """Around the wait for the end, while the server serves."""
+        self.draining: trio.CancelScope = trio.CancelScope()
+        """Around the drain."""
         self.received: signal.Signals | None = None
         """The first signal."""
         self.failure: BaseException | None = None
@@ -135,11 +150,15 @@ class _Program(AbstractAsyncContextManager["_Program"]):
     def on_signal(self, number: signal.Signals) -> None:
         """Note the signal and end everything in good order. It runs outside of all tasks, where an exception would end trio."""
         self.received = number
-        self.stop()
+        if number is signal.SIGTERM:
+            self.waiting.cancel()  # `main` goes on during the drain
+        else:
+            self.stop()
 
     def stop(self) -> None:
         """End the server and `main`. Plain, so that it can be called from any place."""
         self.waiting.cancel()
+        self.draining.cancel()
         self._main_scope.cancel()
 
     async def _run(self, main: Main, server: Server) -> None:
@@ -153,6 +172,29 @@ class _Program(AbstractAsyncContextManager["_Program"]):
                 self.failure = error
         # Also after an exception: the server must not go on without the task that feeds it.
         self.stop()
+
+
+async def _drain(server: Server, on_waiting: Callable[[Mapping[str, int], float], object] | None) -> None:
+    async with trio.open_nursery() as nursery:
+        if on_waiting is not None:
+            nursery.start_soon(_report_streams, server, on_waiting)
+        await server.drain()
+        nursery.cancel_scope.cancel()
+
+
+async def _report_streams(server: Server, on_waiting: Callable[[Mapping[str, int], float], object]) -> None:
+    while streams := server.waits_for():
+        on_waiting(streams, server.drain_seconds)
+        await trio.sleep(REPORT_SECONDS)
+
+
+def describe_streams(streams: Mapping[str, int]) -> str:
+    """Return a text with the number of streams, and the names that most of them have."""
+    most = sorted(streams.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{count} of {name or 'other requests'}" for name, count in most[:SHOWN_NAMES]]
+    rest = sum(count for _, count in most[SHOWN_NAMES:])
+    total = sum(streams.values())
+    return f"{total} stream{'s' if total > 1 else ''} ({', '.join(named)}{f', {rest} of others' if rest else ''})"
 
 
 def _log_addresses(server: Server) -> None:

@@ -57,6 +57,7 @@ from penstock.runtime.server._attended import AttendedConnection
 from penstock.runtime.server._door import Door, check_guard, listening_url
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
+from penstock.runtime.server._draining import Draining, time_for_streams
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
 from penstock.runtime.server._statistics import ServedConnections
@@ -208,6 +209,34 @@ class Server(AbstractAsyncContextManager["Server"]):
         await self._listeners_done.wait()
         await self._admission.wait_empty()
 
+    async def drain(self, seconds: float | None = None) -> None:
+        """Take no new connections and streams, let the streams that run end, and return when no client is connected. Checkpoints.
+
+        Each client whose connection has the extension *drain* is told, and a client with `Reconnect` goes on over a new connection, which
+        another server should accept. The others get the error ``draining`` for each new stream. A connection on which nothing runs any more
+        gets the goodbye ``shutdown``, and so does each one that is left after `seconds`; by default that is `Limits.drain` without the time
+        for the goodbyes. A second call can only shorten the time. Leave the block of the server after this: it has nothing to wait for.
+        """
+        check_in_trio("Server.drain()")
+        connections, limits = self._connections, self._settings.limits
+        await self._close_listeners()
+        if connections.draining is None:
+            connections.draining = Draining(connections.running, limits)
+        if seconds is not None:
+            connections.draining.shorten(seconds)
+        await connections.draining.run(lambda: bool(self._admission.open))
+
+    def waits_for(self) -> dict[str, int]:
+        """Return the streams that clients read now: the name or pattern of each publisher, with the number of its streams."""
+        draining = self._connections.draining or Draining(self._connections.running, self._settings.limits)
+        return draining.waits_for(self._settings.service.pattern_of)
+
+    @property
+    def drain_seconds(self) -> float:
+        """The seconds that streams may still run: `Limits.drain` without the time for the goodbyes, or what is left of that."""
+        draining = self._connections.draining
+        return time_for_streams(self._settings.limits) if draining is None else max(0.0, draining.until - trio.current_time())
+
     async def __aenter__(self) -> Self:
         check_in_trio("serve()")
         await trio.lowlevel.checkpoint()
@@ -237,18 +266,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         await self._stop(error)
 
     async def _stop(self, error: BaseException | None) -> None:
-        limits, on_violation = self._settings.limits, self._settings.on_violation
-        # First: a connection that is accepted during the shutdown would not be told to leave.
-        self._accepting.cancel()
-        # Shielded: the listeners must be closed although this task may be cancelled.
-        with trio.move_on_after(limits.goodbye_timeout, shield=True):
-            for listener in self._listeners:
-                try:
-                    await listener.aclose()
-                except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
-                    report(on_violation, broken)
-        # The last resort: each connection has its own deadlines, and they end earlier.
-        self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
+        limits, on_violation, draining = self._settings.limits, self._settings.on_violation, self._connections.draining
+        await self._close_listeners()
+        # The last resort: each connection has its own deadlines, and they end earlier. A drain before this is part of the same time.
+        ends = trio.current_time() + limits.drain
+        self._nursery.cancel_scope.deadline = ends if draining is None else min(ends, draining.ends)
         await self._cancel_connections()
         if self._streams.is_used:
             # After the connections: they may still deliver what these streams hold.
@@ -258,6 +280,21 @@ class Server(AbstractAsyncContextManager["Server"]):
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
+
+    async def _close_listeners(self) -> None:
+        # First: a connection that is accepted during the shutdown would not be told to leave.
+        is_closed = self._accepting.cancel_called  # by a drain
+        self._accepting.cancel()
+        if is_closed:
+            return
+        # Shielded: the listeners must be closed although this task may be cancelled.
+        with trio.move_on_after(self._settings.limits.goodbye_timeout, shield=True):
+            for listener in self._listeners:
+                try:
+                    await listener.aclose()
+                except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
+                    report(self._settings.on_violation, broken)
+        self._listeners_done.set()
 
     async def _cancel_connections(self) -> None:
         """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""
