@@ -394,7 +394,7 @@ async def test_a_server_that_drains() -> None:
     """The text gives what to try instead."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
         await peer.wait_accepted()
-        server.peers[0]._connection.session.drain(trio.current_time(), trio.current_time() + 9)
+        server.peers[0]._connection.session.streams.drain.begin(trio.current_time(), trio.current_time() + 9)
         said = await first_of(peer, "endless")
     assert said.endswith("the server is shutting down and takes no new streams; try another server, or the same one later)")
 

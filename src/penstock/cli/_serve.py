@@ -3,9 +3,9 @@
 SERVICE is MODULE:NAME. The module is imported with the current folder on the path. NAME is a penstock.Service in it, or a function that
 makes one and says so in its return annotation: def make() -> penstock.Service. No other function is called.
 
-SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the deadline, and standard error says which
-they are. SIGINT ends them at once. Each peer receives a goodbye. A second signal ends the program at once. The status is 0 after SIGTERM and
-130 after SIGINT.
+SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the deadline, and standard error says
+which they are. SIGINT ends them at once. Each peer receives a goodbye. A second signal ends the program at once. The status is 0 after
+SIGTERM and 130 after SIGINT.
 Each URL speaks RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
 """
 
@@ -68,7 +68,9 @@ async def run(options: argparse.Namespace) -> int:
         drain=Limits().drain,
         on_serving=announce,
         on_signal=on_signal,
-        on_waiting=lambda streams, seconds: write(f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s; a second signal ends them now"),
+        on_waiting=lambda streams, seconds: write(
+            f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s; a second signal ends the program at once"
+        ),
     )
     # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects 130 of a program after Ctrl-C.
     return 128 + signal.SIGINT if signal.SIGINT in received else status

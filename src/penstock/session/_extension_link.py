@@ -120,7 +120,7 @@ class Link:
 
     def report_draining(self) -> None:
         """Note that the peer takes no new streams."""
-        self._session.streams.note_peer_draining()
+        self._session.streams.drain.note_peer()
 
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve or refuse a stream that was held."""

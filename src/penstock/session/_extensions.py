@@ -105,10 +105,8 @@ class ExtensionHost:
             streams.observers = observers
         announce: Callable[[float], None] | None = getattr(active, "on_draining", None)
         if announce is not None:
-            streams.announce_draining += (partial(self.call, announce),)
-            # A peer whose hello comes during the drain is told as well.
-            if streams.drains_until is not None:
-                streams.drain(streams.drains_until)
+            # A peer whose hello comes during the drain is told at once.
+            streams.drain.add(partial(self.call, announce))
 
     def end(self) -> None:
         """Forget the extensions: the connection is over."""

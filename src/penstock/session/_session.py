@@ -178,12 +178,6 @@ class Session:
 
     # --- closing
 
-    def drain(self, now: float, until: float) -> None:
-        """Refuse new streams of the peer from now on, and tell it if it has an extension for that. This side leaves at the time `until`."""
-        self.channel.now = now
-        if not self.state.is_closing:
-            self.streams.drain(until)
-
     def close(self, reason: str, error: Exception | None = None, *, at: float | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it.
 

@@ -10,6 +10,7 @@ from penstock.api import ActiveExtension, ByteWindow, ConnectionLost, ProtocolEr
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
 from penstock.session._connection_use import ConnectionUse
+from penstock.session._draining import DrainState
 from penstock.session._own_copy import own_copy
 from penstock.session._prices import CANCELLED_BYTES, HANDLED, STREAM_BYTES
 from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
@@ -62,14 +63,11 @@ class StreamTables:
     __slots__ = (
         "_channel",
         "_end_error",
-        "announce_draining",
         "cancelled",
         "delegate",
-        "drains_until",
+        "drain",
         "observers",
-        "on_peer_draining",
         "opened",
-        "peer_drains",
         "serving",
         "stopping_bytes",
         "stopping_publishers",
@@ -87,16 +85,8 @@ class StreamTables:
         """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
         self.stopping_bytes: int = 0
         """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
-        self.drains_until: float | None = None
-        """When this side leaves; from now on new streams of the peer are refused. None if this side does not drain."""
-        # Not among the observers: those are called for each stream, and this concerns none.
-        self.announce_draining: tuple[Callable[[float], None], ...] = ()
-        """Each tells the peer that this side takes no new streams, and in how many seconds it leaves."""
-        self.peer_drains: bool = False
-        """The peer takes no new streams, and has said so."""
-        # An attribute and not a call of the delegate: only a client that makes its connection again needs it.
-        self.on_peer_draining: Callable[[], None] | None = None
-        """Called once, when the peer says that it takes no new streams."""
+        self.drain: DrainState = DrainState(channel)
+        """Whether each side still takes new streams."""
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
@@ -151,29 +141,6 @@ class StreamTables:
         if len(self.opened) > self.cancelled.count:
             held += sum([stream.held() for stream in self.opened.values() if isinstance(stream, ReceivingStream)])
         return held
-
-    @property
-    def is_draining(self) -> bool:
-        """New streams of the peer are refused."""
-        return self.drains_until is not None
-
-    def is_quiet(self) -> bool:
-        """Return whether nothing runs: no stream, no publisher or handler that has to stop, and nothing that waits to be sent."""
-        return not self.has_streams() and not self.stopping_publishers and self._channel.outbox.is_empty
-
-    def drain(self, until: float) -> None:
-        """Refuse new streams of the peer from now on, and let the extensions tell the peer. This side leaves at the time `until`."""
-        # An earlier end holds: the peer may be told of one at any time, and of a later one never.
-        self.drains_until = until if self.drains_until is None else min(until, self.drains_until)
-        for announce in self.announce_draining:
-            announce(max(0.0, self.drains_until - self._channel.now))
-
-    def note_peer_draining(self) -> None:
-        """Note that the peer takes no new streams."""
-        if not self.peer_drains:
-            self.peer_drains = True
-            if self.on_peer_draining is not None:
-                self.on_peer_draining()
 
     def end_all(self, error: Exception) -> None:
         """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""
@@ -258,7 +225,7 @@ class StreamTables:
         # Refusals go out as messages on the stream, so the peer sees one end for each subscribe.
         if refusal is not None:
             stream.refuse(refusal)
-        elif self.is_draining:
+        elif self.drain.until is not None:
             stream.refuse(DRAINING)
         # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
@@ -269,7 +236,7 @@ class StreamTables:
     def serve_waiting(self, stream: SendingStream, target: Any) -> None:
         """Serve a stream that the peer opened before its target was known."""
         stream.target = target
-        if self.is_draining:
+        if self.drain.until is not None:
             stream.refuse(DRAINING)
         elif self.observers is None or self.observers.permits(stream):
             self.delegate.serve(stream)
@@ -278,7 +245,7 @@ class StreamTables:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
         self.use.messages += 1
         # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
-        if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
+        if self.drain.until is None and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
             self.delegate.on_fire_and_forget(target)
         else:
             self._channel.spend_control_token()

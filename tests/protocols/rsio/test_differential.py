@@ -334,6 +334,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "protocol:ping",
         "protocol:request",  # of an extension, as the ping is
         "protocol:auth",
+        "protocol:drain",
         "limit:auth",
     }
     assert {reason.split()[0] for _, reason in REFUSED.values()} == listed - over_time - others

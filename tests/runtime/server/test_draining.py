@@ -165,7 +165,7 @@ async def test_what_crosses_the_drain_is_asked_again(autojump_clock: object, pro
                 assert await peer.request("who") == b"a"
                 # In one pass of the run loop: the server begins to refuse, and the client has not read the message.
                 for connection in old._connections.running:
-                    connection.session.drain(trio.current_time(), 1000.0)
+                    connection.session.streams.drain.begin(trio.current_time(), 1000.0)
 
                 async def ask() -> None:
                     answers.append(await peer.request("who"))
@@ -183,9 +183,7 @@ async def test_what_crosses_the_drain_is_asked_again(autojump_clock: object, pro
                 nursery.start_soon(old.drain)
                 await trio.sleep(0.1)
                 async with penstock.serve(service_of("b"), "memory://a"):
-                    with trio.fail_after(60):
-                        while len(answers) < 5:
-                            await trio.sleep(0.1)
+                    await trio.sleep(60)
                     assert sorted(map(repr, answers)) == sorted(map(repr, [b"b"] * 3 + [[b"0", b"1"]] * 2))
                     await old.wait_over()
 
@@ -196,7 +194,7 @@ async def test_a_stream_that_no_connection_comes_for_gets_the_end_of_the_attempt
         async with penstock.connect("memory://a", reconnect=penstock.Reconnect(attempts=2)) as peer:
             await peer.wait_accepted()
             for connection in old._connections.running:
-                connection.session.drain(trio.current_time(), 1000.0)
+                connection.session.streams.drain.begin(trio.current_time(), 1000.0)
             nursery.start_soon(old.drain)
             with pytest.raises(ConnectionLost, match="no further attempt"):
                 async with peer.subscribe("count/1") as stream:

@@ -225,7 +225,7 @@ class ReceivedFrames:
         stream = self._streams.opened.get(stream_id)
         if isinstance(stream, ReceivingStream):
             is_early = stream.state is ReceivingState.REQUESTED
-            draining = draining_refusal(text, peer_drains=self._streams.peer_drains) if is_early else None
+            draining = draining_refusal(text, peer_drains=self._streams.drain.is_peer_draining) if is_early else None
             self._end(stream_id, draining or PublisherFailed(explain_stream_end(text)))
         elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()

@@ -343,7 +343,7 @@ class RsioDialect:
         streams = self._session.streams
         stream, text = streams.opened.get(message.subscriber), explain_stream_end(message.error)
         if isinstance(stream, ReceivingStream) and stream.state is ReceivingState.REQUESTED:
-            draining = draining_refusal(message.error, peer_drains=streams.peer_drains)
+            draining = draining_refusal(message.error, peer_drains=streams.drain.is_peer_draining)
             return draining or Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
 

@@ -20,7 +20,7 @@ class NextConnection(Protocol):
 
 def was_moved(error: BaseException, connection: ConnectionTask) -> bool:
     """Return whether a draining peer has refused a stream or a request of `connection` before it began."""
-    return isinstance(error, Rejected) and error.temporary and not error.processed and connection.session.streams.peer_drains
+    return isinstance(error, Rejected) and error.temporary and not error.processed and connection.session.streams.drain.is_peer_draining
 
 
 class MovingSource(Source[Any]):

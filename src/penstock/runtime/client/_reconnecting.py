@@ -25,7 +25,7 @@ from penstock.plugins import Connection, Registry
 from penstock.runtime.client._moving import MovingSource, was_moved
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts, may_reconnect
-from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream
+from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
 from penstock.session import own_copy
 
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
@@ -205,7 +205,7 @@ class ReconnectingConnection(OpenConnection):
             # In tasks: the connection opens while it runs, and runs on while the next one is made if its server drains.
             nursery.start_soon(self._report_open, connection)
             needs_next = trio.Event()
-            connection.session.streams.on_peer_draining = partial(self._on_draining, nursery, connection, needs_next)
+            connection.session.streams.drain.on_peer_draining = partial(self._on_draining, nursery, connection, needs_next)
             nursery.start_soon(self._run_one, nursery, connection, needs_next)
             await needs_next.wait()
             reason = connection.reason or ConnectionLost("the server shuts down, and takes no new streams")
@@ -241,7 +241,8 @@ class ReconnectingConnection(OpenConnection):
 
     async def _leave_when_quiet(self, connection: ConnectionTask) -> None:
         """Leave a server that drains when nothing runs any more. It may leave first."""
-        while connection.reason is None and not connection.is_quiet:
+        # Polling: a stream that ends during normal service must not pay for a drain that may come.
+        while connection.reason is None and not is_quiet(connection):  # noqa: ASYNC110  # for that reason
             await trio.sleep(LOOK_SECONDS)
         self._draining.discard(connection)
         if connection.reason is None:

@@ -6,6 +6,7 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 from penstock.runtime.connection._access_log import AccessLog, limited_access_log
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
+from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
@@ -58,10 +59,12 @@ __all__ = [
     "dialect_factory",
     "dialects_agreed",
     "dialects_at",
+    "drain_connection",
     "encoding_asked",
     "exit_nursery",
     "extensions_for",
     "in_encoding_of_transport",
+    "is_quiet",
     "limited_access_log",
     "new_connection",
     "protocols_of",

@@ -181,18 +181,15 @@ class ConnectionTask:
                 release_session(self.session)
                 self._links.release()
 
-    def drain(self, until: float) -> None:
-        """Refuse new streams of the peer from now on, and tell it. Streams that run go on; leave at the time `until`."""
-        self._send_from_here(lambda: self.session.drain(trio.current_time(), until))
-
-    @property
-    def is_quiet(self) -> bool:
-        """True if nothing runs: no stream in either direction, no publisher or handler that has to stop, no byte that waits to be sent."""
-        return self.session.streams.is_quiet() and not self._links.current.writer.in_flight
-
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
-        self._send_from_here(lambda: self.session.close(reason))
+        batcher = self._parts.requests.batcher
+        batcher.is_requesting = True  # the goodbye is sent from here: a shutdown would start a task of the writer for each connection
+        try:
+            self.session.close(reason)
+        finally:
+            batcher.is_requesting = False
+            self._links.current.writer.flush()
         self._parts.timer.reschedule()  # from now on the answer has a deadline
         if self._links.current.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
             self._parts.leaving.set()
@@ -299,16 +296,6 @@ class ConnectionTask:
         self.requests.on_room()  # requests that wait for room fail now
 
     # --- inside
-
-    def _send_from_here(self, act: Callable[[], None]) -> None:
-        """Call `act` and send what it has queued: a shutdown would start a task of the writer for each connection."""
-        batcher = self._parts.requests.batcher
-        batcher.is_requesting = True
-        try:
-            act()
-        finally:
-            batcher.is_requesting = False
-            self._links.current.writer.flush()
 
     def _use(self, connection: Connection) -> None:
         self._incoming.use(connection.peer)

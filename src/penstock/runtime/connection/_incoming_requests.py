@@ -163,7 +163,7 @@ class IncomingRequests:
                 return
             if reason:
                 stream.refuse(NO_SUCH, reason)
-            elif self._session.streams.is_draining:  # it drains since the function was called
+            elif self._session.streams.drain.until is not None:  # it drains since the function was called
                 stream.refuse(DRAINING)
             else:
                 self.serve(stream)

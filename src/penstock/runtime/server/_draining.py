@@ -3,19 +3,19 @@
 Rules of this file:
 
 * The peers are told first, all of them, and every new stream is refused from then on.
-* A peer that was told leaves by itself, once it has got the answers to what it had asked for before it knew. So it has `GRACE` seconds, also
-  if nothing runs: without them its last requests would meet the goodbye.
+* A peer that was told leaves by itself, once it has got the answers to what it had asked for before it knew. So it has `GRACE` seconds,
+  also if nothing runs: without them its last requests would meet the goodbye.
 * Polling, and no events: a stream that ends during normal service must not pay for a drain that may come.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from penstock.api import Limits
-from penstock.runtime.connection import ConnectionTask
+from penstock.runtime.connection import ConnectionTask, drain_connection, is_quiet
 
 LOOK_SECONDS: Final = 0.05
 """Seconds between two looks at the connections. A look takes about 1 µs for each."""
@@ -34,10 +34,10 @@ def time_for_streams(limits: Limits) -> float:
 
 def may_leave(connection: ConnectionTask, now: float, began: float) -> bool:
     """Return whether a connection can be left without a loss, `now`, in a drain that began at the time `began`."""
-    if not connection.is_quiet:
+    if not is_quiet(connection):
         return False
     # A peer without the extension knows of nothing and leaves for nothing. One that is about to say hello may have it.
-    is_told = bool(connection.session.streams.announce_draining) or not connection.is_open.is_set()
+    is_told = bool(connection.session.streams.drain.announcers) or not connection.is_open.is_set()
     return not is_told or now >= max(began, connection.opened_at or began) + GRACE
 
 
@@ -57,7 +57,7 @@ class Draining:
         """Give streams at most `seconds` from now on. A later end than before has no effect: the peers know the earlier one."""
         self.until = min(self.until, trio.current_time() + max(0.0, seconds))
 
-    def waits_for(self, name_of: Callable[[object], str]) -> dict[str, int]:
+    def waits_for(self, name_of: Callable[[Any], str]) -> dict[str, int]:
         """Return the number of streams that peers still read, by what `name_of` says for their targets."""
         streams = (stream for connection in self._running for stream in connection.session.streams.serving.values())
         return dict(Counter(name_of(stream.target) for stream in streams))
@@ -79,11 +79,11 @@ class Draining:
         acted = 0
         # A copy: a connection that ends removes itself.
         for connection in tuple(self._running):
-            streams, is_closing = connection.session.streams, connection.session.state.is_closing
-            if is_closing:
+            if connection.session.state.is_closing:
                 continue
-            if streams.drains_until is None or streams.drains_until > self.until:
-                connection.drain(self.until)
+            until = connection.session.streams.drain.until
+            if until is None or until > self.until:
+                drain_connection(connection, self.until)
             elif now >= self.until or may_leave(connection, now, self._began):
                 connection.leave("shutdown")
             else:

@@ -44,13 +44,13 @@ def run(
     """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
 
     SIGTERM drains the server (`Server.drain`): no more connections and streams are accepted, and those that run may end. Then, and with
-    SIGINT at once, each peer gets a goodbye, and publishers run their cleanup. All of it takes `Limits.drain` seconds at most. The status is
-    0. A second signal ends the process at once, and so does a shutdown
-    that takes a second longer than `Limits.drain`, because a publisher shields its cleanup or blocks. The status is then 128 + the number
-    of the signal: 143 for SIGTERM, 130 for SIGINT.
+    SIGINT at once, each peer gets a goodbye, and publishers run their cleanup. All of it takes `Limits.drain` seconds at most. The status
+    is 0. A second signal ends the process at once, and so does a shutdown that takes a second longer than `Limits.drain`, because a
+    publisher shields its cleanup or blocks. The status is then 128 + the number of the signal: 143 for SIGTERM, 130 for SIGINT.
 
     `main` is an async function of your own, called with the `Server` when all addresses are open: it may feed topics, or write the
-    addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends in good order; its exception is raised from `run`.
+    addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends
+    in good order; its exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
     ``penstock.run``. The process's limit on open files is raised, by `raise_open_files`.
     In a thread other than the main one no signal is handled.
@@ -92,8 +92,8 @@ async def serve_until_signal(
     """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
 
     `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. `on_waiting` is called while the
-    server drains: at the beginning and every `REPORT_SECONDS`, with the streams that run and the seconds that they have. It also returns when no client is
-    connected and none can connect any more: see `Server.wait_over`. Checkpoints.
+    server drains: at the beginning and every `REPORT_SECONDS`, with the streams that run and the seconds that they have. It also returns
+    when no client is connected and none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
     # The signals are outermost: a second one must end the process until the last goodbye has been said.

@@ -55,9 +55,9 @@ from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_f
 from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._attended import AttendedConnection
 from penstock.runtime.server._door import Door, check_guard, listening_url
+from penstock.runtime.server._draining import Draining, time_for_streams
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
-from penstock.runtime.server._draining import Draining, time_for_streams
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
 from penstock.runtime.server._statistics import ServedConnections
