@@ -260,7 +260,7 @@ async def test_a_publisher_with_an_unknown_serializer() -> None:
 async def test_an_address_that_cannot_be_listened_at(url: str, says: str) -> None:
     """The reason, and what to write."""
     with pytest.raises(UsageError, match=re.escape(says)):
-        async with serve(Service(), url):
+        async with serve(Service(), url, insecure=True):
             pass
 
 

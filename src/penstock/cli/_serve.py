@@ -64,7 +64,7 @@ async def run(options: argparse.Namespace) -> int:
     # The whole process is the server, and it starts no child process that would need the lower limit.
     raise_open_files()
     status = await serve_until_signal(
-        serve(service, *options.urls, options=transport),
+        serve(service, *options.urls, options=transport, insecure=options.insecure),
         drain=Limits().drain,
         on_serving=announce,
         on_signal=on_signal,

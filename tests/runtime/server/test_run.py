@@ -173,7 +173,7 @@ def test_an_error_of_serve_is_raised_as_it_is() -> None:
     with pytest.raises(UsageError, match="pigeon"):
         run(numbers_service(), "pigeon://a", main=main)
     with pytest.raises(UsageError, match="cannot listen"):
-        run(numbers_service(), "tcp://192.0.2.1:1", main=main)
+        run(numbers_service(), "tcp://192.0.2.1:1", main=main, insecure=True)
 
 
 async def test_run_inside_trio_is_an_error_that_names_serve() -> None:

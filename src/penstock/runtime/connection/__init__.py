@@ -26,8 +26,7 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
-from penstock.runtime.connection._peer import Decoder, Peer, check_window
-from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
+from penstock.runtime.connection._peer import Decoder, Peer, RemoteOpening, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown

@@ -39,6 +39,7 @@ def run(
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    insecure: bool = False,
     on_violation: Report = log_violation,
 ) -> int:
     """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
@@ -63,7 +64,16 @@ def run(
     else:
         raise UsageError("penstock.run() starts trio, and trio runs here already; use `async with penstock.serve(...)` in this function")
     # Made before trio starts: a mistake in the arguments is raised from this line, and not out of a run.
-    serving = serve(service, *urls, limits=limits, extensions=extensions, registry=registry, options=options, on_violation=on_violation)
+    serving = serve(
+        service,
+        *urls,
+        limits=limits,
+        extensions=extensions,
+        registry=registry,
+        options=options,
+        insecure=insecure,
+        on_violation=on_violation,
+    )
     program = partial(
         serve_until_signal,
         serving,

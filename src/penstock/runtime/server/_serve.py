@@ -54,7 +54,7 @@ from penstock.runtime.connection import (
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._attended import AttendedConnection
-from penstock.runtime.server._door import Door, check_guard, listening_url
+from penstock.runtime.server._door import Door, check_exposed, check_guard, listening_url
 from penstock.runtime.server._draining import Draining, time_for_streams
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
@@ -86,6 +86,7 @@ def serve(
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     record: Recorder | str | PathLike[str] | None = None,
+    insecure: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -95,10 +96,11 @@ def serve(
     ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check.
     Port 0 takes a free one; `Server.addresses` tells which.
     `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
+    An address that other machines can reach, without TLS and without ``Service(authenticate=…)``, is refused, unless `insecure` is True.
     Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
     """
-    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "on_violation"))
+    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "insecure", "on_violation"))
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     if not isinstance(service, Service):
@@ -110,6 +112,8 @@ def serve(
     for url in urls:
         check_transport(registry, parse_url(url))
         check_guard(service, url, registry)
+        if not insecure:
+            check_exposed(service, url, registry)
     found = extensions_for(registry, extensions, on_violation)
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
