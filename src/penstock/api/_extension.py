@@ -100,6 +100,18 @@ class ExtensionLink(Protocol):
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code, which the peer must not see, to `on_violation`."""
 
+    def content_of(self, stream_id: int) -> tuple[str, str] | None:
+        """Return the name of the serializer and of the type that the elements of a served stream have.
+
+        The type may be "". None means that it is not known, as for a handler of requests.
+        """
+
+    def report_content(self, stream_id: int, serializer: str, schema: str) -> bool:
+        """Let the subscriber of a stream of this side know the serializer and the type of its elements, before it is accepted.
+
+        Return False for an id that was never opened, and for a stream that was accepted.
+        """
+
     def report_draining(self) -> None:
         """Note that the peer takes no new streams and leaves soon. A client that reconnects opens new ones over another connection."""
 

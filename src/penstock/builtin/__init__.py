@@ -7,6 +7,7 @@ its name in a URL (``tcp://…``) and a serializer by an argument (``serializer=
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
+from penstock.builtin._content import Content
 from penstock.builtin._drain import Drain
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
@@ -32,6 +33,7 @@ if _is_recording_wanted():
 __all__ = [
     "Auth",
     "BytesSerializer",
+    "Content",
     "Drain",
     "ExecTransport",
     "FramedMemoryTransport",

@@ -4,6 +4,7 @@ import sys
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
+from penstock.builtin._content import Content
 from penstock.builtin._drain import Drain
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._json import JsonSerializer
@@ -28,9 +29,10 @@ def penstock_transports() -> list[Transport]:
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
-    """``keepalive``, ``drain``, ``auth``."""
+    """``keepalive``, ``content``, ``drain``, ``auth``."""
     return [
         Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers"),
+        Factory(name=Content.name, id=Content.id, make=Content, summary="tells subscribers the serializer of a publisher"),
         Factory(name=Drain.name, id=Drain.id, make=Drain, summary="tells peers that a server shuts down"),
         Factory(name=Auth.name, id=Auth.id, make=Auth, on_demand=True, summary="shows and examines credentials"),
     ]

@@ -44,7 +44,7 @@ from penstock.plugins._plain_texts import TEXT_FORMS, TextForm
 from penstock.plugins._plain_types import PlainType, bare_type, plain_type
 from penstock.plugins._plain_writer import to_plain
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
-from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
+from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer, serializer_name, type_name
 from penstock.plugins._serializer import Serializer, WrongElementType
 from penstock.plugins._socket_connection import SocketConnection
 from penstock.plugins._socket_listener import SocketListener
@@ -134,5 +134,7 @@ __all__ = [
     "plain_type",
     "resolve_annotation",
     "resolve_serializer",
+    "serializer_name",
     "to_plain",
+    "type_name",
 ]

@@ -118,6 +118,16 @@ class Link:
         """Report a failure of the program's code."""
         self._session.streams.delegate.on_warning(error)
 
+    def content_of(self, stream_id: int) -> tuple[str, str] | None:
+        """Return the names of the serializer and of the type of a stream that the peer has opened."""
+        streams = self._session.streams
+        stream = streams.serving.get(stream_id)
+        return None if stream is None else streams.content_of(stream.target)
+
+    def report_content(self, stream_id: int, serializer: str, schema: str) -> bool:
+        """Note what the peer has announced for a stream of this side."""
+        return self._session.streams.receive_content(stream_id, serializer, schema)
+
     def report_draining(self) -> None:
         """Note that the peer takes no new streams."""
         self._session.streams.drain.note_peer()

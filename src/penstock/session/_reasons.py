@@ -242,6 +242,12 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:request", "{receiver} sent a request whose fields cannot be read, or more data than it announced", parameter="N"),
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
+    Reason(
+        "protocol:content",
+        "{receiver} announced the serializer of a stream that was not opened, had begun or was announced before, or in a way that cannot "
+        "be read",
+        parameter="N",
+    ),
     Reason("protocol:drain", "{receiver} sent a message of the extension drain that cannot be read"),
     Reason("protocol:auth", "{receiver} sent credentials that cannot be read, or twice, or a verdict that nothing had asked for"),
     Reason("protocol:ping", "{receiver} sent a ping or a pong of more than 125 bytes"),

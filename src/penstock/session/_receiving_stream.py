@@ -17,6 +17,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
     held_of,
+    on_content_of,
     on_element_size_of,
     on_next_many_of,
     on_next_packed_of,
@@ -99,6 +100,14 @@ class ReceivingStream(Subscription):
 
     # --- what the peer sends
 
+    def receive_content(self, serializer: str | None, schema: str) -> None:
+        """Let the subscriber choose how its elements are read; None if the peer announces no serializer."""
+        on_content = on_content_of(self._subscriber)
+        if on_content is not None:
+            subscriber = on_content(serializer, schema)
+            if self._subscriber is not None:  # it may have cancelled, because it cannot read them
+                self._subscriber = subscriber
+
     def receive_accept(self, element_size: int) -> None:
         """Note that the peer has accepted, and the size of its elements."""
         # The decoder delimits elements by this size. A second acceptance could change the meaning of bytes that are on their way.
@@ -106,6 +115,9 @@ class ReceivingStream(Subscription):
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
         self.state = RECEIVING_MOVES[self.state, ReceivingEvent.ACCEPTED]
         self.element_size = element_size
+        # Once for each stream, here: afterwards a stream of bytes has nothing between it and its reader.
+        if on_content_of(self._subscriber) is not None:
+            self.receive_content(None, "")
         on_element_size = on_element_size_of(self._subscriber) if element_size else None
         if on_element_size is not None:
             on_element_size(element_size)

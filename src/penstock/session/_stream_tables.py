@@ -64,6 +64,7 @@ class StreamTables:
         "_channel",
         "_end_error",
         "cancelled",
+        "content_of",
         "delegate",
         "drain",
         "observers",
@@ -87,6 +88,9 @@ class StreamTables:
         """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
         self.drain: DrainState = DrainState(channel)
         """Whether each side still takes new streams."""
+        # An attribute and not a call of the delegate, as `use.publishes` is: the runtime replaces it.
+        self.content_of: Callable[[Any], tuple[str, str] | None] = _no_content
+        """Returns the name of the serializer and of the type that a publisher's elements have; None if it is not known."""
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
@@ -291,6 +295,14 @@ class StreamTables:
         else:
             raise ProtocolError(f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}")
 
+    def receive_content(self, stream_id: int, serializer: str, schema: str) -> bool:
+        """Note what the elements of a stream are, before it is accepted. Return False for a stream that does not wait for this."""
+        stream = self.opened.get(stream_id)
+        if isinstance(stream, ReceivingStream) and stream.element_size < 0:
+            stream.receive_content(serializer, schema)
+            return True
+        return isinstance(stream, CancelledStream)
+
     def receive_end(self, stream_id: int, error: Exception | None) -> None:
         """End a stream that this side has opened: well, or with `error`."""
         stream = self._known(stream_id)
@@ -326,6 +338,10 @@ class StreamTables:
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
+
+
+def _no_content(_target: Any) -> None:
+    """Know nothing of what publishers publish."""
 
 
 def target_bytes(target: object) -> int:

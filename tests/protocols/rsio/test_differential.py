@@ -334,6 +334,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "protocol:ping",
         "protocol:request",  # of an extension, as the ping is
         "protocol:auth",
+        "protocol:content",
         "protocol:drain",
         "limit:auth",
     }

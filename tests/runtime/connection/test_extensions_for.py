@@ -47,7 +47,7 @@ def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
 
 def test_sound_extensions_are_negotiated() -> None:
     """Those of the project and those of plugins."""
-    assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (["drain", "keepalive", "odd", "other", "requests"], [])
+    assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (["content", "drain", "keepalive", "odd", "other", "requests"], [])
 
 
 def _raises() -> Extension:
@@ -68,7 +68,7 @@ def _raises() -> Extension:
 def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object], says: str) -> None:
     """The others are negotiated."""
     names, told = of((200, make))
-    assert names == ["drain", "keepalive", "requests"]
+    assert names == ["content", "drain", "keepalive", "requests"]
     assert len(told) == 1
     assert says in told[0]
 
@@ -76,7 +76,7 @@ def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object
 def test_two_extensions_with_one_code_are_both_left_out() -> None:
     """Both are reported."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
-    assert names == ["drain", "keepalive", "requests"]
+    assert names == ["content", "drain", "keepalive", "requests"]
     assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]
 
 

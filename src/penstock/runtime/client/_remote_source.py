@@ -106,8 +106,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
-    Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
-    `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports` and
+    Without both they are read as the publisher announces, and are bytes if it announces nothing. If elements are large, fewer are asked for
+    than the demand allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports` and
     `encoding` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
@@ -130,6 +130,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
         raise UsageError(f"{url!r} names no publisher; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
     loader = resolve_serializer(registry, serializer, type)
+    if loader is None and not serializer is type is None:
+        serializer = "bytes"  # the program wants them as they are, whatever is announced
     dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
@@ -138,7 +140,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     negotiable = with_credentials(negotiable, parsed, credentials, registry, limits, setup)
     chosen = (options or TransportOptions()).within(limits)
     opening = _Opening(url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen)
-    return _RemoteUrl(parsed, name, loader, reconnect, opening, check_window(window_bytes, limits))
+    return _RemoteUrl(parsed, name, loader or serializer, reconnect, opening, check_window(window_bytes, limits))
 
 
 @overload
@@ -232,7 +234,7 @@ class _RemoteUrl(Source[Any]):
         self,
         url: Url,
         name: str,
-        serializer: Serializer | None,
+        serializer: str | Serializer | None,
         reconnect: Reconnect | None,
         opening: _Opening,
         window_bytes: int,

@@ -6,6 +6,7 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 from penstock.runtime.connection._access_log import AccessLog, limited_access_log
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
+from penstock.runtime.connection._decoder import Announced, Decoder
 from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
@@ -26,7 +27,7 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
-from penstock.runtime.connection._peer import Decoder, Peer, RemoteOpening, check_window
+from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._statistics import sum_of_directions
 from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
@@ -34,6 +35,7 @@ from penstock.runtime.connection._unknown_options import NoOptions, refuse_unkno
 __all__ = [
     "DEFAULT_DIALECT",
     "AccessLog",
+    "Announced",
     "Authorizer",
     "ConnectionEvents",
     "ConnectionSettings",

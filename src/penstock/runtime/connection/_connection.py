@@ -132,6 +132,7 @@ class ConnectionTask:
         self._links = Links(connection, self._parts, settings.replace_link, self._use)
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
         self.session.streams.use.publishes = settings.publishes
+        self.session.streams.content_of = settings.service.content_of
         events.start(self.session, trio.current_time)
         self.session.start(began)  # here, so that our hello comes before any request
 

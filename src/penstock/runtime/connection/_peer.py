@@ -1,13 +1,12 @@
 """The peer as a program sees it: the other side of an open connection, to subscribe to and to send requests to."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar, overload
 
 import trio
 
-from penstock.api import Limits, Model, Request, Subscriber, Subscription, UsageError, held_of, on_next_many_of, shown
+from penstock.api import Limits, Model, Request, Subscriber, UsageError, shown
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
 from penstock.plugins import PeerIdentity, PeerStatistics, Registry, Serializer, resolve_serializer
 from penstock.runtime.connection._asking import (
@@ -19,9 +18,9 @@ from penstock.runtime.connection._asking import (
     why_unsupported,
 )
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
+from penstock.runtime.connection._decoder import Announced, AsAnnounced, Decoder
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
-from penstock.runtime.service import load_error, loaded_none
 from penstock.session import own_copy
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ class Peer:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
+        publisher's. Without both the publisher's announcement decides, and without one the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. If elements are large, fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
         `Limits.window_bytes` by default. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait;
         leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
@@ -263,8 +262,9 @@ class Peer:
         return Request(model, encoded)
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
-        # The usual case: bytes, for which nothing is looked up.
-        return None if serializer is kind is None else resolve_serializer(self._registry, serializer, kind)
+        if serializer is kind is None:
+            return Announced(self._registry)
+        return resolve_serializer(self._registry, serializer, kind)
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
@@ -329,9 +329,12 @@ class RemoteSource(Source[Any]):
         window = None
         if isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
-        self._connection.requests.subscribe(
-            self._publisher, subscriber if self._serializer is None else Decoder(subscriber, self._serializer), window
-        )
+        serializer = self._serializer
+        if isinstance(serializer, Announced):
+            subscriber = AsAnnounced(subscriber, serializer)
+        elif serializer is not None:
+            subscriber = Decoder(subscriber, serializer)
+        self._connection.requests.subscribe(self._publisher, subscriber, window)
 
     def __repr__(self) -> str:
         return f"<source {self._publisher} of {self._connection.connection.peer}>"
@@ -369,86 +372,3 @@ class RemoteOpening:
         # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:
             await trio.lowlevel.cancel_shielded_checkpoint()
-
-
-class Decoder(Subscriber[bytes], Subscription):
-    """Turns bytes from the peer into elements."""
-
-    __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")
-
-    _upstream: Subscription
-
-    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
-        self._serializer = serializer
-        self._position = 0  # of the next element
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
-
-    def held(self) -> int:
-        """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_next(self, element: bytes, /) -> None:
-        # Elements that were under way at the cancel still arrive (rule 2.8).
-        subscriber = self._subscriber
-        if subscriber is None:
-            return
-        try:
-            loaded = self._serializer.loads(element)
-        except Exception as error:  # boundary: the serializer may be a plugin
-            # The peer is told to stop first: nothing that follows could be read either.
-            self.cancel()
-            subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
-            return
-        # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
-        if loaded is None:
-            self.cancel()
-            subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
-            return
-        self._position += 1
-        subscriber.on_next(loaded)
-
-    def on_next_many(self, elements: Sequence[bytes], /) -> None:
-        """Take elements that arrived together."""
-        # One call for the whole run, as it was decoded: single calls from here on would undo what the decoder saved.
-        on_next_many = on_next_many_of(self._subscriber)
-        if on_next_many is None:
-            for element in elements:
-                self.on_next(element)
-            return
-        loads, loaded = self._serializer.loads, []
-        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
-        with suppress(Exception):
-            for element in elements:
-                value = loads(element)
-                if value is None:
-                    break
-                loaded.append(value)
-        self._position += len(loaded)
-        if loaded:
-            on_next_many(loaded)
-        for element in elements[len(loaded) :]:
-            self.on_next(element)
-
-    def on_error(self, error: BaseException, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        if self._subscriber is not None:
-            self._subscriber = None
-            self._upstream.cancel()

@@ -16,7 +16,7 @@ import attrs
 
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
 from penstock.core import Source, Streamable, as_source, from_batches, generate
-from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
+from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer, serializer_name, type_name
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
@@ -272,6 +272,22 @@ class Service:
                 handler.serializers(registry)
             except UsageError as error:
                 raise UsageError(f"the request {route.pattern.text!r}: {error}") from None
+
+    def content_of(self, target: str | Request) -> tuple[str, str] | None:
+        """Return the names of the serializer and of the type that the elements of `target` have; None if no publisher has that name."""
+        if isinstance(target, Request):
+            if target.model is Model.RESPONSE or len(target.data) > LONGEST_NAME:
+                return None
+            target = target.data.decode(errors="replace")
+        try:
+            route = self.router.find(target)[0]
+        except NoMatch:
+            return None
+        options = self._options.get(route)
+        if options is None:
+            return None  # a handler of requests
+        serializer, _, kind, _ = options
+        return serializer_name(serializer, kind), type_name(kind)
 
     def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
         """Return what `look_up` returns, or None in the place of NoSuchPublisher."""
