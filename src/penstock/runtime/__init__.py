@@ -5,7 +5,7 @@ connection on service.
 """
 
 from penstock.runtime.client import Reconnect, connect, remote, request, subscribe
-from penstock.runtime.connection import Peer, RemoteStream
+from penstock.runtime.connection import Announced, Peer, RemoteStream
 from penstock.runtime.server import (
     Server,
     StopSignals,
@@ -16,9 +16,11 @@ from penstock.runtime.server import (
     serve_until_signal,
     tune_collector,
 )
-from penstock.runtime.service import Service, StaleElementsWarning
+from penstock.runtime.service import DESCRIPTION, Service, StaleElementsWarning
 
 __all__ = [
+    "DESCRIPTION",
+    "Announced",
     "Peer",
     "Reconnect",
     "RemoteStream",

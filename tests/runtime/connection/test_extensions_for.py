@@ -47,7 +47,10 @@ def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
 
 def test_sound_extensions_are_negotiated() -> None:
     """Those of the project and those of plugins."""
-    assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (["content", "drain", "keepalive", "odd", "other", "requests"], [])
+    assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (
+        ["content", "drain", "keepalive", "odd", "other", "requests"],
+        [],
+    )
 
 
 def _raises() -> Extension:

@@ -24,7 +24,14 @@ def test_a_service_that_examines_its_clients_names_its_protocol() -> None:
         check_guard(service, "memory://x", registry)
 
 
-PUBLIC = ["tcp://0.0.0.0:7000", "tcp://[::]:0", "tcp://:0", "tcp://192.0.2.1:1", "rsio+tcp://host.example:7000", "tcp://127.example.org:7000"]
+PUBLIC = [
+    "tcp://0.0.0.0:7000",
+    "tcp://[::]:0",
+    "tcp://:0",
+    "tcp://192.0.2.1:1",
+    "rsio+tcp://host.example:7000",
+    "tcp://127.example.org:7000",
+]
 LOCAL = ["tcp://127.0.0.1:0", "tcp://127.9.9.9:0", "tcp://[::1]:0", "tcp://[::ffff:127.0.0.1]:0", "tcp://localhost:0"]
 ELSEWHERE = ["tls://0.0.0.0:7443", "unix:///run/a.sock", "memory://name", "pipe:"]
 

@@ -118,8 +118,6 @@ def test_main_goes_on_while_the_server_drains(caplog: pytest.LogCaptureFixture) 
     assert "waiting for 1 stream (1 of fed), at most 22 s" in caplog.messages
 
 
-
-
 async def raise_signal(_: Server) -> None:
     signal.raise_signal(signal.SIGTERM)
     await trio.sleep_forever()

@@ -95,10 +95,11 @@ class Peer:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the publisher's announcement decides, and without one the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
-        ConnectionLost. If elements are large, fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
-        `Limits.window_bytes` by default. Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait;
-        leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
+        publisher's. Without both the elements are read as the publisher announces, and are bytes if it announces nothing. A refusal and a
+        failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. If elements are large, fewer than `demand` are
+        asked for: as many as fit into `window_bytes`, which is `Limits.window_bytes` by default. Leaving the block cancels. Entering raises
+        Cancelled if the task is cancelled, and does not wait; leaving checkpoints, unless the reader of the stream has waited within the
+        last 5 ms.
         """
         return RemoteOpening(RemoteSource(self._connection, publisher, self._loader(serializer, type), window_bytes), demand)
 

@@ -13,6 +13,7 @@ from penstock.runtime.service._cannot_open import (
     UnfitPayload,
     UnreadablePayload,
 )
+from penstock.runtime.service._description import DESCRIPTION
 from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import serializer_for
@@ -29,6 +30,7 @@ from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCo
 from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
 
 __all__ = [
+    "DESCRIPTION",
     "CannotOpen",
     "CountingSubscriber",
     "FactoryFailed",

@@ -8,7 +8,7 @@ Rules of this file:
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -18,6 +18,7 @@ from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_re
 from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer, serializer_name, type_name
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
+from penstock.runtime.service._description import DESCRIPTION, describe
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
@@ -79,6 +80,7 @@ class Service:
         authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = None,
         authorize: Callable[[Any, Any], Any] | None = None,
         may_open: MayOpen | None = None,
+        describe: bool = False,
     ) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
@@ -97,6 +99,10 @@ class Service:
         `may_open` decides what a peer may open. It is called with the name that the peer asks for and the identity of the peer, before any
         publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
         that does not exist. A name is given in one spelling: ``a%62c`` as ``abc``. Data that is no name is given as the `Request`.
+
+        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an entry for each publisher and request,
+        with parameters, types and the first line of its docstring. A peer gets the entries that `authorize` and `may_open` grant it; they
+        are asked with the pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints them.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
@@ -123,6 +129,8 @@ class Service:
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
+        if describe:
+            self._offer_description()
 
     def publisher(
         self,
@@ -288,6 +296,18 @@ class Service:
             return None  # a handler of requests
         serializer, _, kind, _ = options
         return serializer_name(serializer, kind), type_name(kind)
+
+    def format_of(self, route: Route) -> tuple[str | Serializer | None, Any]:
+        """Return the serializer and the type of the elements of a publisher, as the program gave them."""
+        serializer, _, kind, _ = self._options[route]
+        return serializer, kind
+
+    def _offer_description(self) -> None:
+        def description(peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
+            """List the publishers and requests of this service."""
+            return describe(self, peer)
+
+        self.publisher(DESCRIPTION, serializer="json")(description)
 
     def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
         """Return what `look_up` returns, or None in the place of NoSuchPublisher."""
