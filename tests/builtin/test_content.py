@@ -119,16 +119,6 @@ def test_names_have_the_limit_of_names() -> None:
     assert raw.goodbye_reason() == "limit:name 48 > 47"
 
 
-def test_the_streams_of_an_extension_are_forgotten() -> None:
-    """Those that begin, and those that end before they begin."""
-    raw, _ = client(streams=3)
-    active = next(iter(raw.session.channel.dialect._extensions.active.values()))  # type: ignore[attr-defined]  # the only one
-    raw.send(content(), content(b"\x01" + BODY[1:]), content(b"\x02" + BODY[1:]))
-    assert len(active._announced) == 3
-    raw.send(rsio.OnSubscribe(subscriber=0), rsio.OnError(subscriber=1, error="no"), rsio.OnComplete(subscriber=2))
-    assert active._announced == set()
-
-
 def test_every_cut_of_the_bytes_gives_the_same_outcome() -> None:
     """One byte at a time."""
     pair = Pair(extensions=[Content()])

@@ -132,6 +132,12 @@ class ActiveExtension(Protocol):
         """Do what is due at the time `now`, and return the time of the next call, or None."""
 
 
+class IsPassive(Protocol):
+    """An active extension may say that its `heard` and `tick` do nothing. Then they are not called, which saves a call for each chunk."""
+
+    is_passive: bool
+
+
 class ChecksLength(Protocol):
     """An active extension whose messages are short may offer this beside the calls of `ActiveExtension`."""
 

@@ -31,11 +31,12 @@ class Content:
 class _ActiveContent:
     """The content extension on one connection."""
 
-    __slots__ = ("_announced", "_link")
+    __slots__ = ("_link",)
+
+    is_passive = True
 
     def __init__(self, link: ExtensionLink) -> None:
         self._link = link
-        self._announced: set[int] = set()  # streams of this side that were announced and not accepted; bounded by the open streams
 
     def before_accept(self, stream_id: int, _element_size: int, /) -> None:
         """Announce a stream of the peer."""
@@ -57,11 +58,8 @@ class _ActiveContent:
             names = serializer.decode(), schema.decode()
         except UnicodeDecodeError:
             names, end = ("", ""), BROKEN
-        is_sound = end == len(body) and bool(serializer) and stream_id not in self._announced
-        if is_sound:
-            self._announced.add(stream_id)
-            is_sound = self._link.report_content(stream_id, *names)
-        if not is_sound:
+        is_sound = end == len(body) and bool(serializer)
+        if not is_sound or not self._link.report_content(stream_id, *names):
             self._link.break_off(f"protocol:content {stream_id}")
 
     def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
@@ -69,15 +67,6 @@ class _ActiveContent:
         most = 2 * self._link.limits.max_name + HEADERS
         if length > most:
             self._link.break_off(f"limit:name {length} > {most}")
-
-    def on_accepted(self, stream_id: int, _element_size: int, /) -> None:
-        """Forget a stream: from now on a message about it is refused because it has begun."""
-        self._announced.discard(stream_id)
-
-    def on_ended(self, stream_id: int, is_served: bool, /) -> None:  # noqa: FBT001  # as in the protocol
-        """Forget a stream that was not accepted."""
-        if not is_served:
-            self._announced.discard(stream_id)
 
     def heard(self, now: float, /) -> None:
         """Do nothing."""

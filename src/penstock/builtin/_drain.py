@@ -35,6 +35,8 @@ class _ActiveDrain:
 
     __slots__ = ("_link",)
 
+    is_passive = True
+
     def __init__(self, link: ExtensionLink) -> None:
         self._link = link
 

@@ -31,6 +31,9 @@ from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingS
 ANSWERED: Final = RECEIVING_MOVES[ReceivingState.REQUESTED, ReceivingEvent.COMPLETED]
 """The state of a request for one value after its answer, whether it was accepted before or not: without a look into the table."""
 
+ANNOUNCED: Final = -2
+"""In the place of the size of elements: the stream is not accepted, and its serializer was announced. It needs no room of its own."""
+
 LARGEST_SUM: Final = 32
 """Elements of a run whose lengths are added up."""
 
@@ -46,7 +49,7 @@ class ReceivingStream(Subscription):
         self.id: int = stream_id
         self.state: ReceivingState = ReceivingState.NEW
         self.element_size: int = -1
-        """The size of every element, 0 if it differs, -1 until the peer accepts. The decoder looks at it, too."""
+        """The size of every element, 0 if it differs, below 0 until the peer accepts. The decoder looks at it, too."""
         self.outstanding: int = demand
         self._channel = channel
         # None once the subscriber must get no more signals: the reference is dropped with the end (rule 3.13).
@@ -100,13 +103,21 @@ class ReceivingStream(Subscription):
 
     # --- what the peer sends
 
-    def receive_content(self, serializer: str | None, schema: str) -> None:
-        """Let the subscriber choose how its elements are read; None if the peer announces no serializer."""
+    def receive_content(self, serializer: str | None, schema: str) -> bool:
+        """Let the subscriber choose how its elements are read; None if the peer announces no serializer.
+
+        Return False if it was announced before.
+        """
+        if self.element_size == ANNOUNCED:
+            return False
+        if self.element_size < 0:
+            self.element_size = ANNOUNCED
         on_content = on_content_of(self._subscriber)
         if on_content is not None:
             subscriber = on_content(serializer, schema)
             if self._subscriber is not None:  # it may have cancelled, because it cannot read them
                 self._subscriber = subscriber
+        return True
 
     def receive_accept(self, element_size: int) -> None:
         """Note that the peer has accepted, and the size of its elements."""

@@ -299,8 +299,7 @@ class StreamTables:
         """Note what the elements of a stream are, before it is accepted. Return False for a stream that does not wait for this."""
         stream = self.opened.get(stream_id)
         if isinstance(stream, ReceivingStream) and stream.element_size < 0:
-            stream.receive_content(serializer, schema)
-            return True
+            return stream.receive_content(serializer, schema)
         return isinstance(stream, CancelledStream)
 
     def receive_end(self, stream_id: int, error: Exception | None) -> None:

@@ -9,7 +9,6 @@ import trio
 import penstock
 from penstock.api import ConnectionLost, PublisherFailed, Rejected
 from penstock.builtin import Drain
-from penstock.runtime.server._draining import GRACE
 
 PROTOCOLS = ["", "reactivesocket+"]
 LIMITS = penstock.Limits()
@@ -113,7 +112,7 @@ async def test_a_server_that_drains_accepts_no_connection(autojump_clock: object
 
 async def test_a_connection_without_the_extension_is_left_as_soon_as_nothing_runs(autojump_clock: object) -> None:
     """One with it has the time of a round trip to leave by itself."""
-    for extensions, seconds in (((), 0.0), ((Drain(),), GRACE)):
+    for extensions, seconds in (((), 0.0), ((Drain(),), 2.0)):
         async with penstock.serve(service_of(), "memory://a") as server:
             async with penstock.connect("memory://a", extensions=extensions) as peer:
                 await peer.wait_accepted()

@@ -528,7 +528,7 @@ class ReactiveSocketDialect:
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due, and probe a server without the keepalive."""
         # Here and not in `feed`: a tick follows each chunk within 50 ms, and a call for each chunk passes two more files.
-        if self._extensions.active and self._channel.last_input_at > self._heard_at:
+        if self._extensions.watching and self._channel.last_input_at > self._heard_at:
             self._heard_at = self._channel.last_input_at
             self._extensions.heard()
         due, probe_due = self._extensions.tick(now), self._probe.tick(now)

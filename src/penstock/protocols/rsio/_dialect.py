@@ -257,7 +257,7 @@ class RsioDialect:
                 # the point of the refusal does not depend on how the bytes are cut.
                 self._check_first_byte(data)
             # Any bytes show that the peer lives, also those of an incomplete message.
-            if self._extensions.active:
+            if self._extensions.watching:
                 self._extensions.heard()
         decoder = self._decoder
         more = decoder.feed(data, max_messages=most)
@@ -467,7 +467,7 @@ class RsioDialect:
                     active.start(self._session, self._request_header)
                     self._requests = active
                     # The dialect passes its messages on itself, and it need not be called for each chunk.
-                    del self._extensions.active[extension_id]
+                    self._extensions.forget(extension_id)
                 self.active += (extension_id,)
                 for code in self._extensions.known[extension_id].codes:
                     self._active[code] = active
