@@ -119,6 +119,28 @@ def test_names_have_the_limit_of_names() -> None:
     assert raw.goodbye_reason() == "limit:name 48 > 47"
 
 
+def test_as_many_streams_as_a_connection_has_are_announced_at_once() -> None:
+    """The announcements are no answers that pile up: their number is that of the streams. And they cost the subscriber no token."""
+    pair = Pair(limits=limits_with(outbound_control_count=10, control_burst=10, control_rate=1), extensions=[Content()])
+    pair.server.publishers["s"] = ScriptedPublisher()
+    pair.server.session.streams.content_of = lambda _: ("json", "")
+    subscriber = Choosing()
+    for _ in range(50):
+        pair.client.session.subscribe("s", subscriber)
+    pair.settle()
+    assert subscriber.contents.count(("json", "")) == 50
+    assert pair.client.session.state is pair.server.session.state is ConnectionState.OPEN
+
+
+def test_a_flood_of_announcements_for_a_cancelled_stream_ends_the_connection() -> None:
+    """One has crossed the cancel. The rest has the rate of messages that need an answer."""
+    raw, subscriber = client(control_burst=10, control_rate=1)
+    subscriber.cancel()
+    for _ in range(20):
+        raw.send(content())
+    assert raw.goodbye_reason() == "limit:control"
+
+
 def test_every_cut_of_the_bytes_gives_the_same_outcome() -> None:
     """One byte at a time."""
     pair = Pair(extensions=[Content()])

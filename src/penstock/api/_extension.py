@@ -51,6 +51,9 @@ class ExtensionLink(Protocol):
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message of the extension; `type` must be one of its codes."""
 
+    def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
+        """Queue a message that goes with a stream of the peer, at most one for each. Call it in `AnnotatesStreams.before_accept`."""
+
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token.
 
@@ -136,6 +139,15 @@ class IsPassive(Protocol):
     """An active extension may say that its `heard` and `tick` do nothing. Then they are not called, which saves a call for each chunk."""
 
     is_passive: bool
+
+
+class GoesWithStreams(Protocol):
+    """An active extension may say that each of its messages belongs to one stream of the side that gets it, and that it refuses others.
+
+    Then its messages have no rate of their own: the streams have one.
+    """
+
+    goes_with_streams: bool
 
 
 class ChecksLength(Protocol):

@@ -34,6 +34,7 @@ class _ActiveContent:
     __slots__ = ("_link",)
 
     is_passive = True
+    goes_with_streams = True
 
     def __init__(self, link: ExtensionLink) -> None:
         self._link = link
@@ -43,7 +44,7 @@ class _ActiveContent:
         content = self._link.content_of(stream_id)
         if content is not None:
             serializer, schema = content
-            self._link.send(CONTENT, encode_number(stream_id) + encode_field(serializer.encode()) + encode_field(schema.encode()))
+            self._link.annotate(CONTENT, encode_number(stream_id) + encode_field(serializer.encode()) + encode_field(schema.encode()))
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
         """Hear of a stream of this side."""

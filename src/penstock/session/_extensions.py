@@ -133,7 +133,7 @@ class ExtensionHost:
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
         # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
-        if self._session.channel.spend_control_token():
+        if getattr(active, "goes_with_streams", False) or self._session.channel.spend_control_token():
             use = self._session.streams.use
             use.messages += active is not use.keepalive
             self.call(active.received, code, body, self._session.channel.now)

@@ -103,22 +103,6 @@ class ReceivingStream(Subscription):
 
     # --- what the peer sends
 
-    def receive_content(self, serializer: str | None, schema: str) -> bool:
-        """Let the subscriber choose how its elements are read; None if the peer announces no serializer.
-
-        Return False if it was announced before.
-        """
-        if self.element_size == ANNOUNCED:
-            return False
-        if self.element_size < 0:
-            self.element_size = ANNOUNCED
-        on_content = on_content_of(self._subscriber)
-        if on_content is not None:
-            subscriber = on_content(serializer, schema)
-            if self._subscriber is not None:  # it may have cancelled, because it cannot read them
-                self._subscriber = subscriber
-        return True
-
     def receive_accept(self, element_size: int) -> None:
         """Note that the peer has accepted, and the size of its elements."""
         # The decoder delimits elements by this size. A second acceptance could change the meaning of bytes that are on their way.
@@ -128,7 +112,7 @@ class ReceivingStream(Subscription):
         self.element_size = element_size
         # Once for each stream, here: afterwards a stream of bytes has nothing between it and its reader.
         if on_content_of(self._subscriber) is not None:
-            self.receive_content(None, "")
+            choose_decoder(self, None, "")
         on_element_size = on_element_size_of(self._subscriber) if element_size else None
         if on_element_size is not None:
             on_element_size(element_size)
@@ -341,6 +325,24 @@ class ReceivingStream(Subscription):
             self._channel.budgets.partials.streams.pop(self, None)
             self._parts = None
         return subscriber
+
+
+def announce_content(stream: ReceivingStream, serializer: str, schema: str) -> bool:
+    """Note what the elements of a stream are, before it is accepted. Return False if that is too late, or was done before."""
+    if stream.element_size >= 0 or stream.element_size == ANNOUNCED:
+        return False
+    stream.element_size = ANNOUNCED
+    choose_decoder(stream, serializer, schema)
+    return True
+
+
+def choose_decoder(stream: ReceivingStream, serializer: str | None, schema: str) -> None:
+    """Let the subscriber of a stream choose how its elements are read; None if the peer announces no serializer."""
+    on_content = on_content_of(stream._subscriber)  # noqa: SLF001  # a function of this module, for a class that has enough methods
+    if on_content is not None:
+        subscriber = on_content(serializer, schema)
+        if stream._subscriber is not None:  # noqa: SLF001  # it may have cancelled, because it cannot read them
+            stream._subscriber = subscriber  # noqa: SLF001  # as above
 
 
 def size_of_run(elements: Sequence[bytes]) -> int:

@@ -295,13 +295,6 @@ class StreamTables:
         else:
             raise ProtocolError(f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}")
 
-    def receive_content(self, stream_id: int, serializer: str, schema: str) -> bool:
-        """Note what the elements of a stream are, before it is accepted. Return False for a stream that does not wait for this."""
-        stream = self.opened.get(stream_id)
-        if isinstance(stream, ReceivingStream) and stream.element_size < 0:
-            return stream.receive_content(serializer, schema)
-        return isinstance(stream, CancelledStream)
-
     def receive_end(self, stream_id: int, error: Exception | None) -> None:
         """End a stream that this side has opened: well, or with `error`."""
         stream = self._known(stream_id)

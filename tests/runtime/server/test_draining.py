@@ -1,6 +1,7 @@
 """`Server.drain`: new streams go elsewhere, running ones end, and clients that reconnect notice nothing."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,13 +90,24 @@ async def test_the_time_of_a_drain_can_only_be_shortened(autojump_clock: object)
             await anext(stream)
             await start_drain(server, nursery)
             began = trio.current_time()
-            assert server.drain_seconds == pytest.approx(STREAMS_END, abs=0.2)
             nursery.start_soon(server.drain, 100)
             nursery.start_soon(server.drain, 3)
             with pytest.raises(ConnectionLost):
                 async for _ in stream:
                     pass
             assert trio.current_time() - began == pytest.approx(3, abs=0.2)
+
+
+async def test_a_drain_reports_what_it_waits_for(autojump_clock: object) -> None:
+    """At the beginning and every 5 s, as long as a stream runs."""
+    reports: list[tuple[dict[str, int], int]] = []
+    async with penstock.serve(service_of(), "memory://a") as server, trio.open_nursery() as nursery:
+        async with penstock.subscribe("memory://a#count/9") as stream:
+            await anext(stream)
+            nursery.start_soon(partial(server.drain, on_waiting=lambda streams, left: reports.append((dict(streams), round(left)))))
+            async for _ in stream:
+                pass
+    assert reports == [({"count/{most}": 1}, 22), ({"count/{most}": 1}, 17)]
 
 
 async def test_a_server_that_drains_accepts_no_connection(autojump_clock: object) -> None:

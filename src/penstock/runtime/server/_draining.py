@@ -9,19 +9,28 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import trio
 
 from penstock.api import Limits
+from penstock.core import Report, report
+from penstock.plugins import Listener
 from penstock.runtime.connection import ConnectionTask, drain_connection, is_quiet
+from penstock.runtime.server._admission import Place
 
 LOOK_SECONDS: Final = 0.05
 """Seconds between two looks at the connections. A look takes about 1 µs for each."""
 
 GRACE: Final = 2.0
 """Seconds that a peer has to leave after it was told. More than a round trip to any place, and short beside `Limits.drain`."""
+
+REPORT_SECONDS: Final = 5.0
+"""Seconds between two reports of the streams that a drain waits for."""
+
+OnWaiting: TypeAlias = Callable[[Mapping[str, int], float], object]
+"""Gets the number of streams that run, by the name of their publisher, and the seconds that they have left."""
 
 PER_PASS: Final = 10
 """Connections that are told, or left, in one pass of the run loop: each takes up to 1 ms, in the passes that follow."""
@@ -39,6 +48,26 @@ def may_leave(connection: ConnectionTask, now: float, began: float) -> bool:
     # A peer without the extension knows of nothing and leaves for nothing. One that is about to say hello may have it.
     is_told = bool(connection.session.streams.drain.announcers) or not connection.is_open.is_set()
     return not is_told or now >= max(began, connection.opened_at or began) + GRACE
+
+
+async def close_listeners(listeners: Sequence[Listener], seconds: float, on_violation: Report) -> None:
+    """Close all listeners, within `seconds`. Shielded: they must be closed although this task may be cancelled."""
+    with trio.move_on_after(seconds, shield=True):
+        for listener in listeners:
+            try:
+                await listener.aclose()
+            except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
+                report(on_violation, broken)
+
+
+async def cancel_connections(places: Iterable[Place]) -> None:
+    """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""
+    # A copy: a connection that ends removes itself.
+    for number, place in enumerate(tuple(places), 1):
+        place.cancel()
+        if number % PER_PASS == 0:
+            with trio.CancelScope(shield=True):  # this task may be cancelled, and the other connections must still be told
+                await trio.lowlevel.checkpoint()
 
 
 class Draining:
@@ -62,9 +91,12 @@ class Draining:
         streams = (stream for connection in self._running for stream in connection.session.streams.serving.values())
         return dict(Counter(name_of(stream.target) for stream in streams))
 
-    async def run(self, has_connections: Callable[[], bool]) -> None:
-        """Wait until no connection is left, and at most until the goodbyes at the end have had their time. Checkpoints."""
-        limits = self._limits
+    async def run(self, has_connections: Callable[[], bool], report_wait: Callable[[float], object] | None = None) -> None:
+        """Wait until no connection is left, and at most until the goodbyes at the end have had their time. Checkpoints.
+
+        `report_wait` is called with the seconds that streams have left, every `REPORT_SECONDS` while one runs.
+        """
+        limits, reported_at = self._limits, float("-inf")
         while has_connections():
             now = trio.current_time()
             # Connections that were accepted and have not spoken yet are not in the table. Leaving the server ends them.
@@ -72,6 +104,10 @@ class Draining:
             if not is_waiting or now >= self.until + limits.goodbye_timeout + limits.linger:
                 break
             await self._look(now)
+            has_streams = any(connection.session.streams.serving for connection in self._running)
+            if report_wait is not None and has_streams and now >= reported_at + REPORT_SECONDS:
+                reported_at = now
+                report_wait(max(0.0, self.until - now))
             await trio.sleep(LOOK_SECONDS)
         await trio.lowlevel.checkpoint()
 

@@ -14,6 +14,7 @@ from penstock.api import Extension, Limits, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Registry, TransportOptions
 from penstock.runtime.connection import exit_nursery
+from penstock.runtime.server._draining import OnWaiting
 from penstock.runtime.server._open_files import raise_open_files
 from penstock.runtime.server._serve import Server, serve
 from penstock.runtime.server._stop_signals import StopSignals
@@ -21,9 +22,6 @@ from penstock.runtime.service import Service
 
 Main: TypeAlias = Callable[[Server], Awaitable[object]]
 """A task of the program that runs beside the server."""
-
-REPORT_SECONDS: Final = 5.0
-"""Seconds between two reports of what a drain waits for."""
 
 SHOWN_NAMES: Final = 3
 """Names in such a report."""
@@ -97,12 +95,12 @@ async def serve_until_signal(
     main: Main | None = None,
     on_serving: Callable[[Server], object] | None = None,
     on_signal: Callable[[signal.Signals], object] | None = None,
-    on_waiting: Callable[[Mapping[str, int], float], object] | None = None,
+    on_waiting: OnWaiting | None = None,
 ) -> int:
     """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
 
     `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. `on_waiting` is called while the
-    server drains: at the beginning and every `REPORT_SECONDS`, with the streams that run and the seconds that they have. It also returns
+    server drains: at the beginning and every 5 s, with the streams that run and the seconds that they have. It also returns
     when no client is connected and none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
@@ -121,7 +119,7 @@ async def serve_until_signal(
                 on_signal(program.received)
             if program.received is signal.SIGTERM:
                 with program.draining:
-                    await _drain(server, on_waiting)
+                    await server.drain(on_waiting=on_waiting)
             program.stop()  # now, and not after the goodbyes
     # Outside of every nursery: the exception of `main` leaves as it was raised, and not inside a group.
     if program.failure is not None:
@@ -182,20 +180,6 @@ class _Program(AbstractAsyncContextManager["_Program"]):
                 self.failure = error
         # Also after an exception: the server must not go on without the task that feeds it.
         self.stop()
-
-
-async def _drain(server: Server, on_waiting: Callable[[Mapping[str, int], float], object] | None) -> None:
-    async with trio.open_nursery() as nursery:
-        if on_waiting is not None:
-            nursery.start_soon(_report_streams, server, on_waiting)
-        await server.drain()
-        nursery.cancel_scope.cancel()
-
-
-async def _report_streams(server: Server, on_waiting: Callable[[Mapping[str, int], float], object]) -> None:
-    while streams := server.waits_for():
-        on_waiting(streams, server.drain_seconds)
-        await trio.sleep(REPORT_SECONDS)
 
 
 def describe_streams(streams: Mapping[str, int]) -> str:

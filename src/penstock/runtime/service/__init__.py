@@ -13,7 +13,7 @@ from penstock.runtime.service._cannot_open import (
     UnfitPayload,
     UnreadablePayload,
 )
-from penstock.runtime.service._description import DESCRIPTION
+from penstock.runtime.service._description import DESCRIPTION, content_of
 from penstock.runtime.service._element_errors import dumped_bytes, load_error, loaded_none
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import serializer_for
@@ -54,6 +54,7 @@ __all__ = [
     "UnfitPayload",
     "UnreadablePayload",
     "add_target_note",
+    "content_of",
     "dumped_bytes",
     "is_shutdown",
     "load_error",

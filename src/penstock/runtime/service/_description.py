@@ -8,16 +8,19 @@ Rules of this file:
 
 import inspect
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from inspect import isawaitable
 from typing import Any, Final, Protocol
 
-from penstock.api import NotAvailable, PublicError, UsageError
-from penstock.plugins import PeerIdentity, serializer_name
+from penstock.api import Model, NotAvailable, PublicError, Request, UsageError
+from penstock.plugins import PeerIdentity, Serializer, serializer_name, type_name
 from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
 from penstock.runtime.service._named_requests import PAYLOAD, NamedHandler
-from penstock.runtime.service._router import Route, Router
+from penstock.runtime.service._router import NoMatch, Route, Router
 from penstock.runtime.service._text_parameters import without_none
+
+LONGEST_NAME: Final = 4096
+"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
 
 DESCRIPTION: Final = "penstock/describe"
 """The name under which a service describes itself."""
@@ -33,9 +36,37 @@ class Described(Protocol):
     named: dict[Route, NamedHandler]
     authorize: Any
     may_open: Any
+    options: dict[Route, tuple[str | Serializer | None, int, Any, str]]
 
-    def format_of(self, route: Route) -> tuple[Any, Any]:
-        """Return the serializer and the type of the elements of a publisher, as the program gave them."""
+    def publisher(self, name: str, *, serializer: str) -> Callable[[Any], Any]:
+        """Offer the decorated function."""
+
+
+def offer_description(service: Described) -> None:
+    """Offer the description of a service as one of its publishers."""
+
+    def description(peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
+        """List the publishers and requests of this service."""
+        return describe(service, peer)
+
+    service.publisher(DESCRIPTION, serializer="json")(description)
+
+
+def content_of(service: Described, target: str | Request) -> tuple[str, str] | None:
+    """Return the names of the serializer and of the type that the elements of `target` have; None if no publisher has that name."""
+    if isinstance(target, Request):
+        if target.model is Model.RESPONSE or len(target.data) > LONGEST_NAME:
+            return None
+        target = target.data.decode(errors="replace")
+    try:
+        route = service.router.find(target)[0]
+    except NoMatch:
+        return None
+    options = service.options.get(route)
+    if options is None:
+        return None  # a handler of requests
+    serializer, _, kind, _ = options
+    return serializer_name(serializer, kind), type_name(kind)
 
 
 async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
@@ -81,7 +112,7 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         for name, each in open_to_peers.items()
     ]
     if handler is None:
-        serializer, kind = service.format_of(route)
+        serializer, _, kind, _ = service.options[route]
         entry["serializer"] = name = serializer_name(serializer, kind)
         # Without a type the name of the format is all that is known.
         entry["elements"] = _type_text(kind, "bytes" if name == "bytes" else "str" if name == "text" else "")

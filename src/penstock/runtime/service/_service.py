@@ -8,24 +8,21 @@ Rules of this file:
 
 import inspect
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
 from penstock.core import Source, Streamable, as_source, from_batches, generate
-from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer, serializer_name, type_name
+from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
-from penstock.runtime.service._description import DESCRIPTION, describe
+from penstock.runtime.service._description import LONGEST_NAME, offer_description
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
-
-LONGEST_NAME: Final = 4096
-"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,14 +120,15 @@ class Service:
         """The handlers of requests that carry data, by the kind of request."""
         self.router: Router = Router()
         """The publishers, by their names."""
-        self._options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}  # the fields of a Publication after its source
+        self.options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}
+        """Of each publisher the fields of its `Publication` after the source: serializer, size and type of the elements, and its place."""
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
         self._batched: set[Route] = set()  # of functions that yield lists of elements
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
         if describe:
-            self._offer_description()
+            offer_description(self)
 
     def publisher(
         self,
@@ -175,7 +173,7 @@ class Service:
                 kind, place = element_type_of(function, f"{name!r}", in_batches=batches), f"the return annotation of {name!r}"
             # First of the changes: it raises for a name that is taken, and then nothing of this function must be left.
             self.router.add(route)
-            self._options[route] = options = serializer, element_size, kind, place
+            self.options[route] = options = serializer, element_size, kind, place
             if batches:
                 self._batched.add(route)
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
@@ -268,7 +266,7 @@ class Service:
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
-        for route, (serializer, _, kind, _place) in self._options.items():
+        for route, (serializer, _, kind, _place) in self.options.items():
             try:
                 resolve_serializer(registry, serializer, kind)
             except UsageError as error:
@@ -280,34 +278,6 @@ class Service:
                 handler.serializers(registry)
             except UsageError as error:
                 raise UsageError(f"the request {route.pattern.text!r}: {error}") from None
-
-    def content_of(self, target: str | Request) -> tuple[str, str] | None:
-        """Return the names of the serializer and of the type that the elements of `target` have; None if no publisher has that name."""
-        if isinstance(target, Request):
-            if target.model is Model.RESPONSE or len(target.data) > LONGEST_NAME:
-                return None
-            target = target.data.decode(errors="replace")
-        try:
-            route = self.router.find(target)[0]
-        except NoMatch:
-            return None
-        options = self._options.get(route)
-        if options is None:
-            return None  # a handler of requests
-        serializer, _, kind, _ = options
-        return serializer_name(serializer, kind), type_name(kind)
-
-    def format_of(self, route: Route) -> tuple[str | Serializer | None, Any]:
-        """Return the serializer and the type of the elements of a publisher, as the program gave them."""
-        serializer, _, kind, _ = self._options[route]
-        return serializer, kind
-
-    def _offer_description(self) -> None:
-        def description(peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
-            """List the publishers and requests of this service."""
-            return describe(self, peer)
-
-        self.publisher(DESCRIPTION, serializer="json")(description)
 
     def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
         """Return what `look_up` returns, or None in the place of NoSuchPublisher."""
@@ -332,7 +302,7 @@ class Service:
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
             raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
-        options = self._options[route]
+        options = self.options[route]
         if route.is_generator:
             return Publication(self._source(route, generate(call)), *options)  # the function is called when its stream is first pulled
         made = call()
