@@ -122,7 +122,7 @@ async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> N
     assert set(registry.extensions) == {"auth", "content", "drain", "keepalive", "requests"}
     assert {"plain", "bare", "tcp"} <= set(registry.transports)
     async with serve(pairs_service(), "bare://127.0.0.1:0", registry=registry) as server:
-        async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="twos", registry=registry) as stream:
+        async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="pairs", registry=registry) as stream:
             assert [pair async for pair in stream] == PAIRS
 
 
