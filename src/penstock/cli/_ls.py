@@ -64,7 +64,9 @@ async def run(options: argparse.Namespace) -> int:
         # ASCII: whatever the server sends, a terminal shows it and does not obey it.
         sys.stdout.write("".join(f"{json.dumps(entry)}\n" for entry in entries))
     else:
-        sys.stdout.write(table_of(entries, width=shutil.get_terminal_size((160, 24)).columns))
+        # Cut for a person only: a program that reads the table gets all of it.
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        sys.stdout.write(table_of(entries, width=width))
     return 0
 
 
@@ -77,14 +79,14 @@ def checked(entry: Any) -> Mapping[str, Any]:
     return dict(entry)
 
 
-def table_of(entries: Sequence[Mapping[str, Any]], *, width: int) -> str:
-    """Return a table with a row for each entry; the last column is cut at `width`."""
+def table_of(entries: Sequence[Mapping[str, Any]], *, width: int | None) -> str:
+    """Return a table with a row for each entry; the last column is cut at `width`, if that is not None."""
     rows = [HEADINGS, *(row_of(entry) for entry in entries)]
     widths = [max(cells(row[column]) for row in rows) for column in range(len(HEADINGS) - 1)]
     lines = []
     for row in rows:
         line = "".join(text + " " * (size - cells(text) + 2) for text, size in zip(row, widths, strict=False)) + row[-1]
-        lines.append(line.rstrip()[: max(width, cells(line) - cells(row[-1]))])
+        lines.append(line.rstrip() if width is None else line.rstrip()[: max(width, cells(line) - cells(row[-1]))])
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -15,7 +15,7 @@ from penstock.plugins import ByteConnection, Connection, Listener
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._admission import AcceptRate
-from penstock.runtime.server._serve import GOODBYES_PER_PASS
+from penstock.runtime.server._draining import PER_PASS
 from penstock.testing import is_dropped
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
@@ -432,4 +432,4 @@ async def test_the_goodbyes_of_a_shutdown_begin_in_turns(autojump_clock: trio.te
             await raw.abort()
         nursery.cancel_scope.cancel()
     assert sum(begun) == 45
-    assert max(begun) <= GOODBYES_PER_PASS
+    assert max(begun) <= PER_PASS
