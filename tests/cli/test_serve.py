@@ -29,6 +29,30 @@ def test_a_signal_shuts_it_down(number: signal.Signals, status: int) -> None:
         assert server.wait(HANGS_AFTER) == status
 
 
+def test_it_says_what_it_waits_for() -> None:
+    """After SIGTERM the streams that run may go on, and a person sees which they are."""
+    with served() as (server, address), penstock("cat", f"{address}/endless", "--quiet") as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.read(6) == b"again\n"
+        server.send_signal(signal.SIGTERM)
+        assert line_of(server) == "shutting down\n"
+        assert line_of(server) == "waiting for 1 stream (1 of endless), at most 22 s; a second signal ends the program at once\n"
+        assert reader.stdout.read(6) == b"again\n"
+        reader.stdout.close()
+        assert server.wait(HANGS_AFTER) == 0
+
+
+@pytest.mark.parametrize("command", [("serve", "tests.cli._service:service", "tcp://0.0.0.0:0"), ("pub", "tcp://0.0.0.0:0/lines")])
+def test_an_address_that_others_reach_needs_the_option_insecure(command: tuple[str, ...]) -> None:
+    """Without it nothing is opened, and one line says what to do."""
+    with penstock(*command) as refused:
+        _, err = refused.communicate(timeout=HANGS_AFTER)
+        assert (refused.returncode, err.count(b"\n"), b"--insecure" in err) == (1, 1, True)
+    with penstock(*command, "--insecure") as open_to_all:
+        assert "0.0.0.0" in line_of(open_to_all)
+        open_to_all.kill()
+
+
 async def test_the_signal_takes_all_objects_out_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full collection would hold up the goodbyes of all connections."""
     parser = argparse.ArgumentParser()

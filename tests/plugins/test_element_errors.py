@@ -68,7 +68,7 @@ async def test_a_serializer_that_cannot_send_ends_its_stream_only(protocol: str,
         serve(service(Broken(dumps=result)), f"{protocol}+memory://s", on_violation=reported.append) as server,
         connect(server.addresses[0]) as peer,
     ):
-        async with peer.subscribe(name) as stream:
+        async with peer.subscribe(name, serializer="bytes") as stream:
             with pytest.raises(PublisherFailed):
                 await anext(stream)
         async with peer.subscribe("bytes") as stream:

@@ -72,9 +72,10 @@ async def _subscribe(peer: Peer) -> None:
     ("protocol", "act", "client", "server"),
     [
         ("reactivesocket", _request, 12, 12),
-        # One of them is the window of bytes, which a request for one value does not have.
-        ("reactivesocket", _subscribe, 16, 25),
-        ("rsio", _subscribe, 20, 28),
+        # One of them is the window of bytes, which a request for one value does not have, and two are the choice of what reads elements.
+        ("reactivesocket", _subscribe, 18, 25),
+        # The stream is announced, by an extension: that is seven files at the client, and four at the server.
+        ("rsio", _subscribe, 27, 32),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )

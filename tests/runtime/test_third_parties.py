@@ -66,7 +66,7 @@ async def test_an_extension_changes_elements_once_both_sides_have_agreed(shelf: 
         hello = rsio.encode(rsio.ClientHello(version=0, extensions=(200,)))
         await raw.send(hello + rsio.encode(rsio.Subscribe(publisher="pairs", subscriber=0, demand=9)))
         due = (
-            rsio.encode(rsio.ServerHello(version=0, extensions=(1, 200, 7)))
+            rsio.encode(rsio.ServerHello(version=0, extensions=(3, 6, 1, 200, 7)))
             + rsio.encode(rsio.ExtensionMessage(type=0x60, body=b"\x5a"))
             + rsio.encode(rsio.OnSubscribe(subscriber=0, element_size=0))
         )
@@ -119,10 +119,10 @@ async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> N
     )
     registry = build_registry(environ={})
     assert {problem.plugin for problem in registry.problems} == {"outsider", "rival"}
-    assert set(registry.extensions) == {"auth", "keepalive", "position", "requests"}
+    assert set(registry.extensions) == {"auth", "content", "drain", "keepalive", "position", "requests"}
     assert {"plain", "bare", "tcp"} <= set(registry.transports)
     async with serve(pairs_service(), "bare://127.0.0.1:0", registry=registry) as server:
-        async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="twos", registry=registry) as stream:
+        async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="pairs", registry=registry) as stream:
             assert [pair async for pair in stream] == PAIRS
 
 

@@ -260,7 +260,7 @@ async def test_a_publisher_with_an_unknown_serializer() -> None:
 async def test_an_address_that_cannot_be_listened_at(url: str, says: str) -> None:
     """The reason, and what to write."""
     with pytest.raises(UsageError, match=re.escape(says)):
-        async with serve(Service(), url):
+        async with serve(Service(), url, insecure=True):
             pass
 
 
@@ -394,7 +394,7 @@ async def test_a_server_that_drains() -> None:
     """The text gives what to try instead."""
     async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
         await peer.wait_accepted()
-        server.peers[0]._connection.session.streams.is_draining = True
+        server.peers[0]._connection.session.streams.drain.begin(trio.current_time(), trio.current_time() + 9)
         said = await first_of(peer, "endless")
     assert said.endswith("the server is shutting down and takes no new streams; try another server, or the same one later)")
 

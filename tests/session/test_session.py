@@ -195,7 +195,7 @@ def test_a_draining_side_refuses_new_streams() -> None:
     """Open streams go on."""
     pair = Pair()
     source, subscriber = open_stream(pair)
-    pair.server.session.streams.is_draining = True
+    pair.server.session.streams.drain.begin(1.0, 26.0)
     late = pair.subscribe("s", 1)
     source.emit(b"x")
     pair.settle()

@@ -85,6 +85,16 @@ def on_element_size_of(subscriber: object) -> Callable[[int], None] | None:
     return method
 
 
+def on_content_of(subscriber: object) -> Callable[[str | None, str], Any] | None:
+    """Return the `on_content` of `subscriber`, or None if it has none.
+
+    It is called with the name of the publisher's serializer (None if none is announced) and of the type of the elements, before the first
+    element, and returns the subscriber that takes its place.
+    """
+    method: Callable[[str | None, str], Any] | None = getattr(subscriber, "on_content", None)
+    return method
+
+
 def on_next_packed_of(subscriber: object) -> Callable[[int, bytes], None] | None:
     """Return the `on_next_packed` of `subscriber`, or None if it has none."""
     method: Callable[[int, bytes], None] | None = getattr(subscriber, "on_next_packed", None)

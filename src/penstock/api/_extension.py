@@ -51,6 +51,9 @@ class ExtensionLink(Protocol):
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message of the extension; `type` must be one of its codes."""
 
+    def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
+        """Queue a message that goes with a stream of the peer, at most one for each. Call it in `AnnotatesStreams.before_accept`."""
+
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token.
 
@@ -100,6 +103,21 @@ class ExtensionLink(Protocol):
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code, which the peer must not see, to `on_violation`."""
 
+    def content_of(self, stream_id: int) -> tuple[str, str] | None:
+        """Return the name of the serializer and of the type that the elements of a served stream have.
+
+        The type may be "". None means that it is not known, as for a handler of requests.
+        """
+
+    def report_content(self, stream_id: int, serializer: str, schema: str) -> bool:
+        """Let the subscriber of a stream of this side know the serializer and the type of its elements, before it is accepted.
+
+        Return False for an id that was never opened, and for a stream that was accepted.
+        """
+
+    def report_draining(self) -> None:
+        """Note that the peer takes no new streams and leaves soon. A client that reconnects opens new ones over another connection."""
+
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve a stream of the peer that `check_subscribe` has held, or refuse it with `refusal`. If it has ended, nothing happens."""
 
@@ -125,6 +143,21 @@ class ActiveExtension(Protocol):
 
     def tick(self, now: float, /) -> float | None:
         """Do what is due at the time `now`, and return the time of the next call, or None."""
+
+
+class IsPassive(Protocol):
+    """An active extension may say that its `heard` and `tick` do nothing. Then they are not called, which saves a call for each chunk."""
+
+    is_passive: bool
+
+
+class GoesWithStreams(Protocol):
+    """An active extension may say that each of its messages belongs to one stream of the side that gets it, and that it refuses others.
+
+    Then its messages have no rate of their own: the streams have one.
+    """
+
+    goes_with_streams: bool
 
 
 class ChecksLength(Protocol):
@@ -185,6 +218,13 @@ class SeesStreams(Protocol):
 
         For the streams that end with their connection, `SeesEnd.closed` is called instead.
         """
+
+
+class AnnouncesDrain(Protocol):
+    """An active extension may tell the peer that this side takes no new streams and leaves soon."""
+
+    def on_draining(self, seconds: float, /) -> None:
+        """Called when this side begins to drain, and again with fewer seconds if it has to leave earlier. It leaves in `seconds`."""
 
 
 class SeesEnd(Protocol):

@@ -11,6 +11,8 @@ import typing as _typing
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
+from penstock.builtin._content import Content
+from penstock.builtin._drain import Drain
 from penstock.builtin._hooks import penstock_extensions, penstock_serializers, penstock_transports
 from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
@@ -42,6 +44,8 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "Auth",
     "BytesSerializer",
+    "Content",
+    "Drain",
     "ExecTransport",
     "FramedMemoryTransport",
     "JsonSerializer",

@@ -76,6 +76,8 @@ class Auth:
 class _ActiveAuth:
     """Authentication on one connection."""
 
+    is_passive = True
+
     def __init__(self, link: ExtensionLink, authenticate: Authenticate | None) -> None:
         self._link = link
         self._authenticate = authenticate

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from penstock.builtin._auth import Auth
 from penstock.builtin._bytes import BytesSerializer
+from penstock.builtin._content import Content
+from penstock.builtin._drain import Drain
 from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._position import Position
@@ -35,9 +37,11 @@ def penstock_transports() -> "list[Transport]":
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
-    """``keepalive``, ``auth``, ``position``."""
+    """``keepalive``, ``content``, ``drain``, ``auth``, ``position``."""
     return [
         Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers"),
+        Factory(name=Content.name, id=Content.id, make=Content, summary="tells subscribers the serializer of a publisher"),
+        Factory(name=Drain.name, id=Drain.id, make=Drain, summary="tells peers that a server shuts down"),
         Factory(name=Auth.name, id=Auth.id, make=Auth, on_demand=True, summary="shows and examines credentials"),
         Factory(name=Position.name, id=Position.id, make=Position, summary="says where streams start, stop and begin"),
     ]

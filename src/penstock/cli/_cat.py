@@ -1,6 +1,7 @@
 """Subscribe to a publisher and write its elements to standard output, at the pace of the program that reads them.
 
-With --format text (the default) each element is a line, with json a line of JSON, with raw its bytes without a separator.
+With --format text (the default) each element is a line, with json a line of JSON, with raw its bytes without a separator. Elements are
+read with the serializer that the publisher announces, or with the one of --serializer.
 Into a file or a pipe the bytes of an element stay as they are. On a terminal, characters that are not printable are escaped.
 If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that begins with reactivesocket+ speaks
 ReactiveSocket, and requests the stream of that name.
@@ -16,7 +17,7 @@ import trio
 
 from penstock.api import PlaceInStream, UsageError
 from penstock.cli._credentials import credentials_arguments, credentials_of
-from penstock.cli._format import SERIALIZERS, TerminalFormat, formatted
+from penstock.cli._format import FORMATS, TerminalFormat, announced_for, formatted
 from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
@@ -36,8 +37,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, unix:///run/p.sock#ticks, …"
     )
-    command.add_argument("--format", choices=sorted(SERIALIZERS), default="text", help="how to write an element (default: text)")
-    command.add_argument("--serializer", help="the publisher's serializer (default: bytes, or json for --format json)")
+    command.add_argument("--format", choices=sorted(FORMATS), default="text", help="how to write an element (default: text)")
+    command.add_argument("--serializer", help="the publisher's serializer (default: the one that it announces)")
     command.add_argument("--setup", metavar="TEXT", default="", help="the data of this client's SETUP, for reactivesocket+…")
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
     command.add_argument("--start", metavar="PLACE", help="begin there, if the publisher has a log: a position, earliest or latest")
@@ -61,7 +62,7 @@ async def run(options: argparse.Namespace) -> int:
         demand=options.demand,
         start=_place(options.start, "--start"),
         stop=_place(options.stop, "--stop"),
-        serializer=options.serializer or SERIALIZERS[options.format],
+        serializer=options.serializer or announced_for(options.format),
         setup=os.fsencode(options.setup),
         credentials=credentials_of(options),
         options=transport_options(options),

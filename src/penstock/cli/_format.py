@@ -5,13 +5,26 @@ Into a file or a pipe the bytes of an element stay as they are. For a terminal, 
 
 import codecs
 import json
+from contextlib import suppress
 from typing import Any, Final
 
 from penstock.api import UsageError
 from penstock.cli._printable import cells, printable_json, with_blanks
+from penstock.plugins import Serializer, build_registry
+from penstock.runtime import Announced
 
-SERIALIZERS: Final = {"text": "bytes", "json": "json", "raw": "bytes"}
-"""The formats, each with its serializer, if the command line names no other."""
+FORMATS: Final = ("text", "json", "raw")
+
+TEXTS: Final = frozenset({"bytes", "text", "json"})
+"""Serializers whose bytes are lines of text already. They are written as they are: numbers and white space keep their form."""
+
+
+def announced_for(style: str) -> Serializer | str:
+    """Return what reads elements for a format if the command line names no serializer: what the publisher announces, as far as needed."""
+    if style == "raw":
+        return "bytes"
+    registry = build_registry()
+    return Announced(registry, raw=TEXTS) if style == "text" else Announced(registry, otherwise=registry.serializer("json"))
 
 
 def formatted(element: Any, style: str) -> bytes:
@@ -88,6 +101,10 @@ def _json_of(element: Any, *, is_ascii: bool = False) -> str:
 
 
 def _text_of(element: Any) -> str:
+    if isinstance(element, dict | list | tuple | int | float):
+        # As JSON, which other programs can read. What JSON cannot carry is shown as Python has it.
+        with suppress(TypeError, ValueError, RecursionError):
+            return json.dumps(element, ensure_ascii=False, allow_nan=False)
     try:
         return str(element)
     except Exception as error:  # boundary: a class of a serializer plugin

@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import Limits
-from penstock.cli import _audit, _bench, _cat, _plugins, _pub, _record, _serve, _tck
+from penstock.cli import _audit, _bench, _cat, _ls, _plugins, _pub, _record, _serve, _tck
 from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
@@ -24,6 +24,7 @@ Streams between programs, at the pace of their consumer.
 
   penstock serve examples.live_service:service tcp://127.0.0.1:7000
   penstock cat tcp://127.0.0.1:7000/ticks/EURUSD
+  penstock ls tcp://127.0.0.1:7000
   penstock cat reactivesocket+tcp://127.0.0.1:7000/ticks/EURUSD
   tail -f log | penstock pub tcp://127.0.0.1:7001/lines
 
@@ -33,6 +34,7 @@ Elements go to standard output, messages to standard error.
 COMMANDS: dict[str, Any] = {
     "serve": _serve,
     "cat": _cat,
+    "ls": _ls,
     "pub": _pub,
     "plugins": _plugins,
     "record": _record,

@@ -53,7 +53,8 @@ async def run(options: argparse.Namespace) -> int:
     service = Service()
     service.publish(url.publisher, topic)
     count = 0
-    async with serve(service, str(url.address), options=transport_options(options, listen_at=[options.url])) as server:
+    transport = transport_options(options, listen_at=[options.url])
+    async with serve(service, str(url.address), options=transport, insecure=options.insecure) as server:
         tune_collector()
         if not options.quiet:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")

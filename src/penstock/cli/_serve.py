@@ -3,8 +3,9 @@
 SERVICE is MODULE:NAME. The module is imported with the current folder on the path. NAME is a penstock.Service in it, or a function that
 makes one and says so in its return annotation: def make() -> penstock.Service. No other function is called.
 
-SIGINT and SIGTERM shut down: no new connections are accepted, each peer receives a goodbye, and the program ends within the deadline;
-a second signal ends it at once. The status is 0 after SIGTERM and 130 after SIGINT.
+SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the deadline, and standard error says
+which they are. SIGINT ends them at once. Each peer receives a goodbye. A second signal ends the program at once. The status is 0 after
+SIGTERM and 130 after SIGINT.
 Each URL speaks RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
 """
 
@@ -17,7 +18,7 @@ from penstock.api import Limits
 from penstock.cli._load import load
 from penstock.cli._logs import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.runtime import Server, Service, raise_open_files, serve, serve_until_signal, tune_collector
+from penstock.runtime import Server, Service, describe_streams, raise_open_files, serve, serve_until_signal, tune_collector
 
 HELP = "serve the publishers of a Python module"
 
@@ -63,10 +64,13 @@ async def run(options: argparse.Namespace) -> int:
     # The whole process is the server, and it starts no child process that would need the lower limit.
     raise_open_files()
     status = await serve_until_signal(
-        serve(service, *options.urls, options=transport),
+        serve(service, *options.urls, options=transport, insecure=options.insecure),
         drain=Limits().drain,
         on_serving=announce,
         on_signal=on_signal,
+        on_waiting=lambda streams, seconds: write(
+            f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s; a second signal ends the program at once"
+        ),
     )
     # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects 130 of a program after Ctrl-C.
     return 128 + signal.SIGINT if signal.SIGINT in received else status

@@ -16,6 +16,12 @@ def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
         metavar="KEY=VALUE",
         help="an option of a plugin's transport, such as ws.origins=https://app.example; may be repeated",
     )
+    if listens:
+        command.add_argument(
+            "--insecure",
+            action="store_true",
+            help="listen in the clear at an address that other machines can reach, although no client is examined",
+        )
     group = command.add_argument_group("for tls:// and wss:// (PEM files)")
     certificate = "this server's certificate with its chain" if listens else "this client's certificate, for a server that asks for one"
     authorities = (

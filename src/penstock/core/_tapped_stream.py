@@ -12,6 +12,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
     held_of,
+    on_content_of,
     on_element_size_of,
     on_fact_of,
     on_next_many_of,
@@ -75,6 +76,15 @@ class TappedStream(Subscriber[Any], Subscription):
         began = self._counter.elements(1, len(element) if isinstance(element, _SIZED) else 0)
         self._subscriber.on_next(element)
         self._counter.returned(began)
+
+    def on_content(self, serializer: str | None, schema: str, /) -> "TappedStream":
+        """Pass on how the elements are serialized. The subscriber may put another object in its place."""
+        on_content = on_content_of(self._subscriber)
+        if on_content is not None:
+            below = on_content(serializer, schema)
+            if self._subscriber is not None:  # it may have cancelled, because it cannot read them
+                self._subscriber = below
+        return self
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that arrived together."""

@@ -54,7 +54,7 @@ from penstock.plugins._plain_types import PlainType, bare_type, plain_type
 from penstock.plugins._plain_writer import to_plain
 from penstock.plugins._reconnect_policy import Reconnect, may_reconnect
 from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
-from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer
+from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer, serializer_name, type_name
 from penstock.plugins._serializer import Serializer, WrongElementType
 from penstock.plugins._socket_options import set_tcp_options, tcp_identity, unix_identity
 from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
@@ -172,10 +172,12 @@ __all__ = [
     "resolve_annotation",
     "resolve_serializer",
     "serializer_for",
+    "serializer_name",
     "set_tcp_options",
     "tcp_identity",
     "tls_failure",
     "to_plain",
+    "type_name",
     "unix_identity",
 ]
 

@@ -37,6 +37,18 @@ def resolve_serializer(registry: Registry, serializer: str | Serializer | None, 
     return None if found is None else bound
 
 
+def serializer_name(serializer: str | Serializer | None, kind: Any = None) -> str:
+    """Return the name of what `resolve_serializer` finds, without a registry."""
+    if serializer is not None:
+        return serializer if isinstance(serializer, str) else serializer.name
+    return BYTES if is_bytes(kind) else "text" if kind is str else "json"
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of a class that a program has written, or "" for all other types."""
+    return kind.__name__ if isinstance(kind, type) and kind.__module__ != "builtins" and get_origin(kind) is None else ""
+
+
 def is_bytes(kind: Any) -> bool:
     """Return True for types whose elements are sent as they are if no serializer is given. A type that says nothing is one of them."""
     if get_origin(kind) in (Union, UnionType):

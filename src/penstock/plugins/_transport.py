@@ -14,6 +14,7 @@ Rules of this file:
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import ClassVar
 
 import trio
@@ -167,6 +168,18 @@ class MessageConnection(Connection):
         return f"<{type(self).__name__} with {self.peer}>"
 
 
+def _is_loopback(host: str) -> bool:
+    # Names other than this one are not looked up: a name may lead to another address when the server is started the next time.
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return False  # a name, or no host, which listens at every address
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
 class Listener(ABC):
     """Accepts connections, one at a time. `serve` runs the loop around it, with its bounds and tasks.
 
@@ -210,6 +223,13 @@ class Transport(ABC):
 
     needs_certificate: ClassVar[tuple[str, ...]] = ()
     """Those of its `schemes` that can be listened at only with `TransportOptions.tls`; the command line asks for the certificate."""
+
+    def is_exposed(self, url: Url, /) -> bool:
+        """Return whether the bytes of a listener at `url` cross a network in the clear. `serve` then asks for authentication.
+
+        By default that is so for a URL with a port, unless its scheme needs a certificate, or its host is a loopback address.
+        """
+        return url.port is not None and url.transport not in self.needs_certificate and not _is_loopback(url.host or "")
 
     @abstractmethod
     async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:

@@ -5,11 +5,22 @@ connection on service.
 """
 
 from penstock.runtime.client import connect, remote, request, subscribe
-from penstock.runtime.connection import Peer, RemoteStream
-from penstock.runtime.server import Server, StopSignals, raise_open_files, run, serve, serve_until_signal, tune_collector
-from penstock.runtime.service import Service, StaleElementsWarning
+from penstock.runtime.connection import Announced, Peer, RemoteStream
+from penstock.runtime.server import (
+    Server,
+    StopSignals,
+    describe_streams,
+    raise_open_files,
+    run,
+    serve,
+    serve_until_signal,
+    tune_collector,
+)
+from penstock.runtime.service import DESCRIPTION, Service, StaleElementsWarning
 
 __all__ = [
+    "DESCRIPTION",
+    "Announced",
     "Peer",
     "RemoteStream",
     "Server",
@@ -17,6 +28,7 @@ __all__ = [
     "StaleElementsWarning",
     "StopSignals",
     "connect",
+    "describe_streams",
     "raise_open_files",
     "remote",
     "request",

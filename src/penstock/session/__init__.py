@@ -10,7 +10,7 @@ from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
-from penstock.session._extension_link import KEEPALIVE
+from penstock.session._extension_link import DRAIN, KEEPALIVE
 from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._named_targets import DEMAND_SIZE, check_length, target_of, why_unsupported
@@ -30,6 +30,7 @@ from penstock.session._reasons import (
     VERSION,
     Reason,
     connection_reason,
+    draining_refusal,
     explain_connection_end,
     explain_own,
     explain_stream_end,
@@ -55,6 +56,7 @@ __all__ = [
     "CUT",
     "CUT_EARLY",
     "DEMAND_SIZE",
+    "DRAIN",
     "DRAINING",
     "FALSE_START",
     "HANDLED",
@@ -99,6 +101,7 @@ __all__ = [
     "TooMuchDataError",
     "check_length",
     "connection_reason",
+    "draining_refusal",
     "explain_connection_end",
     "explain_own",
     "explain_stream_end",

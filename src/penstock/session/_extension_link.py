@@ -6,13 +6,17 @@ from typing import Any, Final, Protocol
 from penstock.api import ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
 from penstock.session._dialect_host import DialectHost
 from penstock.session._reasons import explain_own
-from penstock.session._receiving_stream import ReceivingStream, tell_subscriber
+from penstock.session._receiving_stream import ReceivingStream, announce_content, tell_subscriber
 
 KEEPALIVE: Final = 1
 """The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
 
 RESUME_ID: Final = 5
 """The id of the extension that goes on after a lost connection."""
+
+
+DRAIN: Final = 6
+"""The id of the extension that tells a peer that this side takes no new streams."""
 
 
 class LinkHost(Protocol):
@@ -67,6 +71,12 @@ class Link:
         # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
         self._session.channel.answer(self._host.encode(self._extension, type, body))
 
+    def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
+        """Queue a message that goes with a stream of the peer."""
+        # send() and not answer(): there is one for each stream, so the bound on streams is theirs, too. A peer that opened 1,024 streams at
+        # once would otherwise be cut as one that does not read its answers.
+        self._session.channel.send(self._host.encode(self._extension, type, body))
+
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection, now or at a time."""
         # The peer gets the token. The error on this side explains it.
@@ -117,6 +127,24 @@ class Link:
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code."""
         self._session.streams.delegate.on_warning(error)
+
+    def content_of(self, stream_id: int) -> tuple[str, str] | None:
+        """Return the names of the serializer and of the type of a stream that the peer has opened."""
+        streams = self._session.streams
+        stream = streams.serving.get(stream_id)
+        return None if stream is None else streams.content_of(stream.target)
+
+    def report_content(self, stream_id: int, serializer: str, schema: str) -> bool:
+        """Note what the peer has announced for a stream of this side."""
+        stream = self._session.streams.opened.get(stream_id)
+        if isinstance(stream, ReceivingStream):
+            return announce_content(stream, serializer, schema)
+        # It was cancelled. The message has crossed that, and a flood of them has the rate of messages that need an answer.
+        return stream is not None and (self._session.channel.spend_control_token() or True)
+
+    def report_draining(self) -> None:
+        """Note that the peer takes no new streams."""
+        self._session.streams.drain.note_peer()
 
     def decide(self, stream_id: int, refusal: str | None = None) -> None:
         """Serve or refuse a stream that was held."""

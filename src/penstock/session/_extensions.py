@@ -5,6 +5,7 @@ with its own codes.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock.api import ActiveExtension, Extension, PluginError, ProtocolError, check_length_of
@@ -46,6 +47,9 @@ class ExtensionHost:
         """Clients of the protocol introduce themselves."""
         self.active: dict[int, ActiveExtension] = {}
         """The extensions that run, by id."""
+        # A tuple of its own: `heard` is called for each chunk, and most extensions do nothing there.
+        self.watching: tuple[ActiveExtension, ...] = ()
+        """Those of them whose `heard` and `tick` do something."""
 
     @property
     def known(self) -> dict[int, Extension]:
@@ -92,6 +96,8 @@ class ExtensionHost:
         # An extension whose open() raised gets no messages.
         if active is not None:
             self.active[extension.id] = active
+            if not getattr(active, "is_passive", False):
+                self.watching += (active,)
             if extension.id == KEEPALIVE:
                 self._session.streams.use.keepalive = active
             self._observe(active)
@@ -102,18 +108,26 @@ class ExtensionHost:
         observers = streams.observers or StreamObservers(self._session)
         if observers.add(active):
             streams.observers = observers
+        announce: Callable[[float], None] | None = getattr(active, "on_draining", None)
+        if announce is not None:
+            # A peer whose hello comes during the drain is told at once.
+            streams.drain.add(partial(self.call, announce))
+
+    def forget(self, extension_id: int) -> None:
+        """Call an extension no more: its dialect does."""
+        active = self.active.pop(extension_id)
+        self.watching = tuple(each for each in self.watching if each is not active)
 
     def end(self) -> None:
         """Forget the extensions: the connection is over."""
-        self.active = {}
+        self.active, self.watching = {}, ()
         self._on_admitted = self._withheld = None
 
     # --- while it runs
 
     def heard(self) -> None:
         """Tell the extensions that bytes have arrived."""
-        # A copy, because an extension may end its connection, and with it the others.
-        for active in tuple(self.active.values()):
+        for active in self.watching:
             self.call(active.heard, self._session.channel.now)
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
@@ -123,7 +137,7 @@ class ExtensionHost:
             self.call(active.received, code, body, self._session.channel.now)
             return
         # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
-        if self._session.channel.spend_control_token():
+        if getattr(active, "goes_with_streams", False) or self._session.channel.spend_control_token():
             use = self._session.streams.use
             use.messages += active is not use.keepalive
             self.call(active.received, code, body, self._session.channel.now)
@@ -136,7 +150,7 @@ class ExtensionHost:
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due. Return when to call again, or None."""
-        dues = [self.call(active.tick, now) for active in tuple(self.active.values())]
+        dues = [self.call(active.tick, now) for active in self.watching]
         return min((due for due in dues if due is not None), default=None)
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T | None:

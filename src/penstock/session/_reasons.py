@@ -254,6 +254,13 @@ CONNECTION_REASONS: Final = (
     Reason("protocol:request", "{receiver} sent a request whose fields cannot be read, or more data than it announced", parameter="N"),
     Reason("protocol:demand", "an element came that was not asked for"),
     Reason("protocol:extension", "a message of an unknown extension came that may not be ignored", parameter="N"),
+    Reason(
+        "protocol:content",
+        "{receiver} announced the serializer of a stream that was not opened, had begun or was announced before, or in a way that cannot "
+        "be read",
+        parameter="N",
+    ),
+    Reason("protocol:drain", "{receiver} sent a message of the extension drain that cannot be read"),
     Reason("protocol:auth", "{receiver} sent credentials that cannot be read, or twice, or a verdict that nothing had asked for"),
     Reason("protocol:position", "{receiver} sent places or positions that cannot be read, twice for a stream, or for one without places"),
     Reason(
@@ -325,6 +332,17 @@ def no_room_refusal(text: str, *, processed: bool) -> Rejected | None:
     if reason is None or not reason.is_temporary:
         return None
     return Rejected(f"the server did not let this client in: {explain_connection_end(text)}", processed=processed, temporary=True)
+
+
+def draining_refusal(text: str, *, peer_drains: bool) -> Rejected | None:
+    """Return the error of a stream that was refused before it began, with `text`; None unless the peer drains and refused it for that.
+
+    A publisher may use the same word. So the text counts only if the peer has said in a message of its own that it drains: from then on it
+    uses the word for nothing else.
+    """
+    if text != DRAINING or not peer_drains:
+        return None
+    return Rejected(f"the peer refused this stream: {explain_stream_end(text)}", processed=False, temporary=True)
 
 
 def explain_stream_end(text: str) -> str:

@@ -17,6 +17,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
     held_of,
+    on_content_of,
     on_element_size_of,
     on_fact_of,
     on_next_many_of,
@@ -30,6 +31,9 @@ from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingS
 
 ANSWERED: Final = RECEIVING_MOVES[ReceivingState.REQUESTED, ReceivingEvent.COMPLETED]
 """The state of a request for one value after its answer, whether it was accepted before or not: without a look into the table."""
+
+ANNOUNCED: Final = -2
+"""In the place of the size of elements: the stream is not accepted, and its serializer was announced. It needs no room of its own."""
 
 LARGEST_SUM: Final = 32
 """Elements of a run whose lengths are added up."""
@@ -46,7 +50,7 @@ class ReceivingStream(Subscription):
         self.id: int = stream_id
         self.state: ReceivingState = ReceivingState.NEW
         self.element_size: int = -1
-        """The size of every element, 0 if it differs, -1 until the peer accepts. The decoder looks at it, too."""
+        """The size of every element, 0 if it differs, below 0 until the peer accepts. The decoder looks at it, too."""
         self.outstanding: int = demand
         self._channel = channel
         # None once the subscriber must get no more signals: the reference is dropped with the end (rule 3.13).
@@ -107,6 +111,9 @@ class ReceivingStream(Subscription):
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
         self.state = RECEIVING_MOVES[self.state, ReceivingEvent.ACCEPTED]
         self.element_size = element_size
+        # Once for each stream, here: afterwards a stream of bytes has nothing between it and its reader.
+        if on_content_of(self._subscriber) is not None:
+            choose_decoder(self, None, "")
         on_element_size = on_element_size_of(self._subscriber) if element_size else None
         if on_element_size is not None:
             on_element_size(element_size)
@@ -326,6 +333,24 @@ def tell_subscriber(stream: ReceivingStream, fact: object) -> None:
     on_fact = on_fact_of(stream._subscriber)  # noqa: SLF001  # a method of the stream in all but its place: the class is full
     if on_fact is not None:
         on_fact(fact)
+
+
+def announce_content(stream: ReceivingStream, serializer: str, schema: str) -> bool:
+    """Note what the elements of a stream are, before it is accepted. Return False if that is too late, or was done before."""
+    if stream.element_size >= 0 or stream.element_size == ANNOUNCED:
+        return False
+    stream.element_size = ANNOUNCED
+    choose_decoder(stream, serializer, schema)
+    return True
+
+
+def choose_decoder(stream: ReceivingStream, serializer: str | None, schema: str) -> None:
+    """Let the subscriber of a stream choose how its elements are read; None if the peer announces no serializer."""
+    on_content = on_content_of(stream._subscriber)  # noqa: SLF001  # a function of this module, for a class that has enough methods
+    if on_content is not None:
+        subscriber = on_content(serializer, schema)
+        if stream._subscriber is not None:  # noqa: SLF001  # it may have cancelled, because it cannot read them
+            stream._subscriber = subscriber  # noqa: SLF001  # as above
 
 
 def size_of_run(elements: Sequence[bytes]) -> int:

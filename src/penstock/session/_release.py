@@ -12,5 +12,6 @@ def release_session(session: Session) -> None:
     session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
     session.delegate = session.streams.delegate = NO_OWNER
     session.streams.use.keepalive = session.streams.observers = None
+    session.streams.drain.release()
     session.channel.release(NO_OWNER)
     release_dialect(session.channel.dialect)

@@ -60,7 +60,7 @@ class StreamObservers:
         # It may have ended, or was decided on before.
         if stream is None or stream.state is not SendingState.REQUESTED:
             return
-        refusal = DRAINING if refusal is None and streams.is_draining else refusal
+        refusal = DRAINING if refusal is None and streams.drain.until is not None else refusal
         if refusal is None:
             streams.delegate.serve(stream)
         else:

@@ -10,6 +10,7 @@ from penstock.api import ActiveExtension, ByteWindow, ConnectionLost, ProtocolEr
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
 from penstock.session._connection_use import ConnectionUse
+from penstock.session._draining import DrainState
 from penstock.session._own_copy import own_copy
 from penstock.session._prices import CANCELLED_BYTES, HANDLED, STREAM_BYTES
 from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
@@ -66,8 +67,9 @@ class StreamTables:
         "_channel",
         "_end_error",
         "cancelled",
+        "content_of",
         "delegate",
-        "is_draining",
+        "drain",
         "observers",
         "opened",
         "serving",
@@ -87,8 +89,11 @@ class StreamTables:
         """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
         self.stopping_bytes: int = 0
         """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
-        self.is_draining: bool = False
-        """New streams are refused. Nothing sets it yet: the drain extension of a later version will."""
+        self.drain: DrainState = DrainState(channel)
+        """Whether each side still takes new streams."""
+        # An attribute and not a call of the delegate, as `use.publishes` is: the runtime replaces it.
+        self.content_of: Callable[[Any], tuple[str, str] | None] = _no_content
+        """Returns the name of the serializer and of the type that a publisher's elements have; None if it is not known."""
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
@@ -230,7 +235,7 @@ class StreamTables:
         # Refusals go out as messages on the stream, so the peer sees one end for each subscribe.
         if refusal is not None:
             stream.refuse(refusal)
-        elif self.is_draining:
+        elif self.drain.until is not None:
             stream.refuse(DRAINING)
         # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
@@ -243,7 +248,7 @@ class StreamTables:
         if self.observers is not None:
             target = self.observers.change_target(stream.id, target)
         stream.target = target
-        if self.is_draining:
+        if self.drain.until is not None:
             stream.refuse(DRAINING)
         elif self.observers is None or self.observers.permits(stream):
             self.delegate.serve(stream)
@@ -252,7 +257,7 @@ class StreamTables:
         """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
         self.use.messages += 1
         # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
-        if not self.is_draining and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
+        if self.drain.until is None and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
             self.delegate.on_fire_and_forget(target)
         else:
             self._channel.spend_control_token()
@@ -333,6 +338,10 @@ class StreamTables:
         if stream is None:
             raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
         return stream
+
+
+def _no_content(_target: Any) -> None:
+    """Know nothing of what publishers publish."""
 
 
 def target_bytes(target: object) -> int:

@@ -24,6 +24,10 @@ PUBLISHERS: dict[str, tuple[int, Iterable[bytes]]] = {
 SERVED_WITHOUT_END = ("numbers", "fixed")
 
 
+EXTENSION_OF = {0x42: 2, 0x43: 2, 0x44: 3, 0x45: 6}
+"""The extension of each message of one, without those of requests."""
+
+
 class ConnectionEnded(Exception):
     """The server has ended the connection."""
 
@@ -83,6 +87,7 @@ class RsioServer:
         self.sending = trio.Lock()
         self.ended_ids: set[int] = set()
         self.has_requests = False
+        self.extension = 0  # auth, content or drain, if the client lists it alone
         self.arriving: dict[int, tuple[int, bytes]] = {}
 
     def has_fault(self, *faults: str) -> bool:
@@ -94,6 +99,10 @@ class RsioServer:
         sized = b"" if body is None else varint(len(body)) + body
         async with self.sending:
             await self.connection.send(bytes((kind,)) + b"".join(map(varint, numbers)) + sized + bare)
+
+    async def send_bytes(self, data: bytes) -> None:
+        async with self.sending:
+            await self.connection.send(data)
 
     async def say_goodbye(self, reason: str) -> None:
         if not self.has_fault("closes-without-goodbye"):
@@ -190,6 +199,8 @@ class RsioServer:
             return await self.on_publisher_message(kind)
         if kind in (0x4C, 0x4D) and self.has_requests:
             return self.on_request_data(kind, await self.read_text())
+        if kind in EXTENSION_OF and EXTENSION_OF[kind] == self.extension:
+            return self.on_extension(kind, await self.read_text())
         if 0x40 <= kind < 0x7F:
             if not self.has_fault("extension-taken"):
                 await self.say_goodbye("protocol:type")
@@ -214,7 +225,8 @@ class RsioServer:
         if self.has_fault("client-hello-from-server"):
             await self.send(1, 0, 0)
         self.has_requests = 7 in extensions and len(extensions) == 1
-        confirmed = (1, 7) if self.has_requests else (0,)
+        self.extension = extensions[0] if len(extensions) == 1 and extensions[0] in EXTENSION_OF.values() else 0
+        confirmed = (1, 7) if self.has_requests else (1, self.extension) if self.extension else (0,)
         await self.send(2, 1 if self.has_fault("another-version-said") else 0, *confirmed)
         if self.has_fault("hello-said-twice"):
             await self.send(2, 0, 0)
@@ -222,6 +234,23 @@ class RsioServer:
             await self.send(0x40, body=b"ping")
         if self.has_fault("optimism-lost") and self.buffer.count(b"numbers") == 2 and b"\x11\0" in self.buffer:
             self.buffer = b""
+
+    async def on_extension(self, kind: int, body: bytes) -> None:
+        if kind == 0x45:
+            if not body:
+                await self.refuse("drain-unread", "protocol:drain")
+            if self.has_fault("drain-stops-streams"):
+                for stream in self.streams.values():
+                    stream.is_over = True
+        elif kind == 0x44:
+            await self.refuse("content-taken", f"protocol:content {body[0]}")
+        else:
+            end = 1 + body[0] if kind == 0x42 else 0
+            is_whole = kind == 0x42 and body[end] == len(body) - end - 1
+            if self.has_fault("auth-admits"):
+                await self.send(0x43, body=b"\x01")
+            else:
+                await self.say_goodbye("auth" if is_whole or self.has_fault("auth-unread") else "protocol:auth")
 
     async def on_goodbye(self, reason: bytes) -> None:
         if self.has_fault("goodbye-ignored"):
@@ -236,6 +265,8 @@ class RsioServer:
 
     async def on_subscribe(self, name: bytes, stream: int, demand: int) -> None:  # noqa: C901, PLR0912 (one branch for each fault)
         self.is_open = True
+        if self.extension == 2 and not self.has_fault("auth-serves-early"):
+            return  # kept until the verdict, which never comes
         if self.has_fault("ids-32-bits"):
             stream &= 0xFFFFFFFF
         if stream in self.streams:
@@ -266,8 +297,14 @@ class RsioServer:
         else:
             if self.has_fault("stream-error-ends-connection"):
                 await self.say_goodbye("no such publisher")
+            if self.has_fault("content-of-refused"):
+                await self.send_bytes(self.announcement(stream))
             if not self.has_fault("missing-is-silent"):
                 await self.send(0x26, stream, body=b"no such publisher")
+
+    def announcement(self, stream: int) -> bytes:
+        body = varint(stream) + b"\x05bytes\0"
+        return b"\x44" + varint(len(body)) + body if self.extension == 3 else b""
 
     async def on_request_data(self, kind: int, body: bytes) -> None:
         numbers = []
@@ -302,10 +339,13 @@ class RsioServer:
 
     async def serve(self, served: ServedStream) -> None:
         size, elements = PUBLISHERS[served.name]
+        announced = b"" if self.has_fault("content-late", "content-never") else self.announcement(served.id)
         if not self.has_fault("never-begins") or size:
-            await self.send(0x20, served.id, size)
+            await self.send_bytes(announced + b"\x20" + varint(served.id) + varint(size))
         if self.has_fault("begins-twice"):
             await self.send(0x20, served.id, size)
+        if self.has_fault("content-late"):
+            await self.send_bytes(self.announcement(served.id))
         if served.name == "slow":
             await trio.sleep(0.25)
         left = list(elements)

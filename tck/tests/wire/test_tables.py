@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import trio
-from penstock_tck.wire import OFFERS, Level, Requirement, Target, check_target, requirements
+from penstock_tck.wire import OFFERS, Level, Requirement, Target, Verdict, check_target, requirements
 from penstock_tck.wire._tables import TABLES
 from trio.testing import MockClock
 
 from penstock.api import Limits
-from penstock.runtime import serve
+from penstock.runtime import Service, serve
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._rsio_saboteur import rsio_server
 from tck.tests.wire._scripted_target import REGISTRY, failed_requirements, failing, not_supported
@@ -21,7 +21,10 @@ from tck.tests.wire._scripted_target import REGISTRY, failed_requirements, faili
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
 SCRIPTS = {"reactivesocket": rs_server, "rsio": rsio_server}
-UNASKED = {"rsio": {"hello-discarded"}, "reactivesocket": set()}
+UNASKED = {"rsio": {"hello-discarded", "auth-refused", "auth-unreadable"}, "reactivesocket": set()}
+"""Requirements that penstock's example does not support: one binds clients, and the service examines no credentials."""
+
+AUTH = ["auth-refused", "auth-unreadable"]
 LENGTHS = {"frame-length", "frame-length-reserved", "frame-length-short", "frame-length-huge", "frame-cut"}
 MUSTS = {
     # Every line of the drafts with a MUST or a must for one of the sides. Lines for authors of extensions and transports are left out.
@@ -60,6 +63,14 @@ def test_penstocks_server_passes_every_requirement(dialect: str, scheme: str, mo
     failed = trio.run(_check_penstock, dialect, scheme, monkeypatch, clock=MockClock(autojump_threshold=0))
     lengths = LENGTHS if scheme == "memory-framed" and dialect == "reactivesocket" else set()
     assert failed == ({}, lengths | UNASKED[dialect])
+
+
+async def test_penstocks_server_with_authentication_passes_its_requirements(autojump_clock: MockClock) -> None:
+    """The example has none, so this one is checked by itself."""
+    service = Service(authenticate=lambda _scheme, token, _peer: token == b"known")
+    async with serve(service, "rsio+memory://guarded", registry=REGISTRY):
+        results = await check_target("rsio+memory://guarded", only=AUTH, registry=REGISTRY)
+    assert [(result.name, result.verdict) for result in results] == [(name, Verdict.PASS) for name in AUTH]
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))

@@ -335,6 +335,8 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "protocol:resume",  # of an extension, too
         "protocol:request",  # of an extension, as the ping is
         "protocol:auth",
+        "protocol:content",
+        "protocol:drain",
         "limit:auth",
         "protocol:position",
         "limit:position",

@@ -14,7 +14,7 @@ from tests.runtime._named import named_service
 from tests.runtime._services import raw_connection
 
 HELLO = bytes.fromhex("01000107")
-SERVER_HELLO = bytes.fromhex("0200020107")
+SERVER_HELLO = bytes.fromhex("02000403060107")
 
 GOLDEN = "4c 13 00 11 ff727100 0004 6563686f 7061796c6f6164"
 """A request by name on stream 0: "echo" with the payload "payload"."""

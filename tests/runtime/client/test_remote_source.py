@@ -140,7 +140,7 @@ async def test_a_callback_subscriber_gets_every_element_by_itself() -> None:
     async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
         for name, expected in (("numbers/9", [b"%d" % n for n in range(9)]), ("ints", [b"aa", b"bb", b"cc"])):
             subscriber = ManualSubscriber()
-            remote(f"{server.addresses[0]}/{name}").publisher(nursery).subscribe(subscriber)
+            remote(f"{server.addresses[0]}/{name}", serializer="bytes").publisher(nursery).subscribe(subscriber)
             subscriber.request(20)
             assert await subscriber.expect_elements(len(expected)) == expected
             await subscriber.expect_complete()
@@ -231,7 +231,7 @@ async def test_a_plain_subscriber_gets_batches_element_by_element() -> None:
     async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
         for name, expected in (("numbers/3", [b"0", b"1", b"2"]), ("ints", [b"aa", b"bb", b"cc"])):
             subscriber = ManualSubscriber()
-            remote(f"{server.addresses[0]}/{name}").attach(subscriber, Scope(nursery))
+            remote(f"{server.addresses[0]}/{name}", serializer="bytes").attach(subscriber, Scope(nursery))
             subscriber.request(20)
             assert await subscriber.expect_elements(3) == expected
             await subscriber.expect_complete()

@@ -48,7 +48,7 @@ def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
 def test_sound_extensions_are_negotiated() -> None:
     """Those of the project and those of plugins."""
     assert of((200, Odd), (201, lambda: Odd(201, frozenset({0x7E}), "other"))) == (
-        ["keepalive", "odd", "other", "position", "requests"],
+        ["content", "drain", "keepalive", "odd", "other", "position", "requests"],
         [],
     )
 
@@ -56,8 +56,8 @@ def test_sound_extensions_are_negotiated() -> None:
 def test_a_server_without_a_log_does_not_offer_positions() -> None:
     """What the program gave stays."""
     found = extensions_for(build_registry(), None, print)
-    assert [each.name for each in if_used(found, has_logs=True).offered] == ["keepalive", "position", "requests"]
-    assert [each.name for each in if_used(found, has_logs=False).offered] == ["keepalive", "requests"]
+    assert [each.name for each in if_used(found, has_logs=True).offered] == ["content", "drain", "keepalive", "position", "requests"]
+    assert [each.name for each in if_used(found, has_logs=False).offered] == ["content", "drain", "keepalive", "requests"]
     given = extensions_for(build_registry(), [Position()], print)
     assert if_used(given, has_logs=False) == given
 
@@ -80,7 +80,7 @@ def _raises() -> Extension:
 def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object], says: str) -> None:
     """The others are negotiated."""
     names, told = of((200, make))
-    assert names == ["keepalive", "position", "requests"]
+    assert names == ["content", "drain", "keepalive", "position", "requests"]
     assert len(told) == 1
     assert says in told[0]
 
@@ -88,7 +88,7 @@ def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object
 def test_two_extensions_with_one_code_are_both_left_out() -> None:
     """Both are reported."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
-    assert names == ["keepalive", "position", "requests"]
+    assert names == ["content", "drain", "keepalive", "position", "requests"]
     assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]
 
 

@@ -63,7 +63,7 @@ async def test_both_taps_count_all_elements_and_their_bytes(scheme: str, name: s
     """The sums of both sides are equal, demand is never exceeded, and the rows begin and end as a stream does."""
     here, there = Taps(each_signal=each_signal), Taps(each_signal=each_signal)
     async with serve(_service(), f"{scheme}://tap", registry=there.registry()) as server:
-        async with connect(server.addresses[0], registry=here.registry()) as peer, peer.subscribe(name) as stream:
+        async with connect(server.addresses[0], registry=here.registry()) as peer, peer.subscribe(name, serializer="bytes") as stream:
             elements = [element async for element in stream]
     (got,), (sent,) = here.taps, there.taps
     count = {"mixed": len(ELEMENTS), "list": len(ELEMENTS), "fixed": 3_000, "json": 300}[name]

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.runtime import Server, run, serve, serve_until_signal, subscribe
+from penstock.core import Topic
+from penstock.runtime import Server, Service, describe_streams, run, serve, serve_until_signal, subscribe
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible, signal_until_it_ends
 from tests.runtime._services import numbers_service
@@ -62,8 +64,8 @@ async def read_until_signalled(name: str, drain: float, first: signal.Signals, a
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 async def test_the_first_signal_ends_the_program_in_good_order(number: signal.Signals) -> None:
-    """The peer gets a goodbye with the reason, the status is 0, and nothing is written."""
-    status, error, messages = await read_until_signalled("polite", NEVER, number)
+    """The peer gets a goodbye with the reason, the status is 0, and nothing is written. SIGTERM gives the stream its time before."""
+    status, error, messages = await read_until_signalled("polite", LATE if number is signal.SIGTERM else NEVER, number)
     assert (status, messages) == (0, "")
     assert "'shutdown'" in error
 
@@ -85,7 +87,35 @@ async def test_the_second_signal_ends_the_program_at_once(name: str) -> None:
     assert messages == "penstock: SIGINT came again; the process was ended at once\n"
 
 
+def test_a_drain_is_described_with_the_names_of_most_streams() -> None:
+    """A request without a name has none."""
+    assert describe_streams({"ticks/{symbol}": 1}) == "1 stream (1 of ticks/{symbol})"
+    many = {"a": 1, "b": 5, "c": 1, "": 2, "d": 7}
+    assert describe_streams(many) == "16 streams (7 of d, 5 of b, 2 of other requests, 2 of others)"
+
+
 # --- in this process
+
+
+def test_main_goes_on_while_the_server_drains(caplog: pytest.LogCaptureFixture) -> None:
+    """Streams that run may need what it publishes. The log says what is waited for."""
+    topic: Topic[bytes] = Topic()
+    service, got = Service(), list[bytes]()
+    service.publish("fed", topic)
+
+    async def main(server: Server) -> None:
+        async with trio.open_nursery() as nursery, subscribe(f"{URL}/fed") as stream:
+            await trio.testing.wait_all_tasks_blocked()
+            signal.raise_signal(signal.SIGTERM)
+            while not server.peers[0]._connection.session.streams.drain.until:
+                await trio.lowlevel.checkpoint()
+            nursery.start_soon(topic.publish, b"late")
+            got.append(await anext(stream))
+
+    caplog.set_level(logging.INFO, logger="penstock.run")
+    assert run(service, URL, main=main) == 0
+    assert got == [b"late"]
+    assert "waiting for 1 stream (1 of fed), at most 22 s" in caplog.messages
 
 
 async def raise_signal(_: Server) -> None:
@@ -141,7 +171,7 @@ def test_an_error_of_serve_is_raised_as_it_is() -> None:
     with pytest.raises(UsageError, match="pigeon"):
         run(numbers_service(), "pigeon://a", main=main)
     with pytest.raises(UsageError, match="cannot listen"):
-        run(numbers_service(), "tcp://192.0.2.1:1", main=main)
+        run(numbers_service(), "tcp://192.0.2.1:1", main=main, insecure=True)
 
 
 async def test_run_inside_trio_is_an_error_that_names_serve() -> None:

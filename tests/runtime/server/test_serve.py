@@ -15,7 +15,7 @@ from penstock.plugins import ByteConnection, Connection, Listener
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._admission import AcceptRate
-from penstock.runtime.server._serve import GOODBYES_PER_PASS
+from penstock.runtime.server._draining import PER_PASS
 from penstock.testing import is_dropped
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
@@ -131,11 +131,11 @@ async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.test
             assert await first.receive() is None
         assert dict(server.refused) == {"places:silent": 1}
         await third.send(bytes.fromhex("010000"))
-        assert await third.receive() == bytes.fromhex("0200020107")
+        assert await third.receive() == bytes.fromhex("02000403060107")
         fourth = await raw_connection(nursery)
         for connection in (second, fourth):
             await connection.send(bytes.fromhex("010000"))
-            assert await connection.receive() == bytes.fromhex("0200020107")
+            assert await connection.receive() == bytes.fromhex("02000403060107")
         assert dict(server.refused) == {"places:silent": 1}
         for connection in (first, second, third, fourth):
             await connection.abort()
@@ -397,7 +397,7 @@ async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: t
         await trio.testing.wait_all_tasks_blocked()
         assert server.peers == ()
         await raw.send(bytes.fromhex("010000"))
-        assert await raw.receive() == bytes.fromhex("0200020107")
+        assert await raw.receive() == bytes.fromhex("02000403060107")
         (peer,) = server.peers
         async with peer.subscribe("x", demand=1):
             assert await raw.receive() == bytes.fromhex("1001780001")
@@ -432,4 +432,4 @@ async def test_the_goodbyes_of_a_shutdown_begin_in_turns(autojump_clock: trio.te
             await raw.abort()
         nursery.cancel_scope.cancel()
     assert sum(begun) == 45
-    assert max(begun) <= GOODBYES_PER_PASS
+    assert max(begun) <= PER_PASS

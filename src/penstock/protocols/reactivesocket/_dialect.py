@@ -38,6 +38,8 @@ from penstock.protocols.reactivesocket._request_shapes import RequestShapes
 from penstock.protocols.reactivesocket._silence_probe import SilenceProbe
 from penstock.protocols.reactivesocket._too_long import LONGEST_SKIPPED, TooLongFrames
 from penstock.session import (
+    DRAIN,
+    DRAINING,
     ILLEGAL_DEMAND,
     KEEPALIVE,
     ConnectionState,
@@ -45,7 +47,9 @@ from penstock.session import (
     DialectSettings,
     ExtensionHost,
     Fault,
+    ReceivingState,
     ReceivingStream,
+    draining_refusal,
     explain_stream_end,
 )
 
@@ -218,8 +222,11 @@ class ReceivedFrames:
             self._session.receive_goodbye(text, None if self._is_accepted else setup_refusal(text))
             return
         self.accept_setup()
-        if isinstance(self._streams.opened.get(stream_id), ReceivingStream):
-            self._end(stream_id, PublisherFailed(explain_stream_end(text)))
+        stream = self._streams.opened.get(stream_id)
+        if isinstance(stream, ReceivingStream):
+            is_early = stream.state is ReceivingState.REQUESTED
+            draining = draining_refusal(text, peer_drains=self._streams.drain.is_peer_draining) if is_early else None
+            self._end(stream_id, draining or PublisherFailed(explain_stream_end(text)))
         elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()
 
@@ -334,8 +341,8 @@ class ReactiveSocketDialect:
     # The draft has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
-    # The keepalive alone: a peer without it skips its frame, and each other extension would cost each connection one more.
-    default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE})
+    # These two alone: a peer without them skips their frames, and each other extension would cost each connection one more.
+    default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE, DRAIN})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
     alpn: ClassVar[str] = "reactivesocket/0"
@@ -467,6 +474,8 @@ class ReactiveSocketDialect:
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR. The draft has a text for it and no code."""
         self._shapes.answering.pop(stream_id, None)
+        if text == DRAINING and fault is not Fault.REFUSED:
+            text += "."  # a publisher's own word: a client that was told of the drain takes the bare word for a refusal
         return encode(frames.Error(stream_id=stream_id, data=text.encode(errors="replace")))
 
     def goodbye(self, reason: str) -> bytes:
@@ -519,7 +528,7 @@ class ReactiveSocketDialect:
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due, and probe a server without the keepalive."""
         # Here and not in `feed`: a tick follows each chunk within 50 ms, and a call for each chunk passes two more files.
-        if self._extensions.active and self._channel.last_input_at > self._heard_at:
+        if self._extensions.watching and self._channel.last_input_at > self._heard_at:
             self._heard_at = self._channel.last_input_at
             self._extensions.heard()
         due, probe_due = self._extensions.tick(now), self._probe.tick(now)

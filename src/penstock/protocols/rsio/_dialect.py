@@ -44,6 +44,7 @@ from penstock.session import (
     Fault,
     ReceivingState,
     ReceivingStream,
+    draining_refusal,
     explain_connection_end,
     explain_stream_end,
     no_room_refusal,
@@ -257,7 +258,7 @@ class RsioDialect:
                 # the point of the refusal does not depend on how the bytes are cut.
                 self._check_first_byte(data)
             # Any bytes show that the peer lives, also those of an incomplete message.
-            if self._extensions.active:
+            if self._extensions.watching:
                 self._extensions.heard()
         decoder = self._decoder
         more = decoder.feed(data, max_messages=most)
@@ -344,9 +345,11 @@ class RsioDialect:
 
     def _error_of(self, message: rsio.OnError) -> Exception:
         """Return the error of a stream: by its place, before or after onSubscribe, and not by its text, which may be a publisher's own."""
-        stream, text = self._session.streams.opened.get(message.subscriber), explain_stream_end(message.error)
+        streams = self._session.streams
+        stream, text = streams.opened.get(message.subscriber), explain_stream_end(message.error)
         if isinstance(stream, ReceivingStream) and stream.state is ReceivingState.REQUESTED:
-            return Rejected(f"the peer refused this stream: {text}")
+            draining = draining_refusal(message.error, peer_drains=streams.drain.is_peer_draining)
+            return draining or Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
 
     def check_extension(self, code: int, length: int) -> None:
@@ -469,7 +472,7 @@ class RsioDialect:
                     active.start(self._session, self._request_header)
                     self._requests = active
                     # The dialect passes its messages on itself, and it need not be called for each chunk.
-                    del self._extensions.active[extension_id]
+                    self._extensions.forget(extension_id)
                 self.active += (extension_id,)
                 for code in self._extensions.known[extension_id].codes:
                     self._active[code] = active

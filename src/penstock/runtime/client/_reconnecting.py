@@ -6,25 +6,32 @@ Rules of this file:
   have acted on them.
 * A stream or a request that the program asks for while the connection is away waits for the next one. It fails with the last error if the
   policy gives up.
+* A server that drains is left as soon as it says so: what is asked for from then on waits for the next connection, and what the server has
+  refused goes over it, too. What runs goes on over the old connection until it ends.
 * A source looks for the connection each time that it is attached, so a pipe with `retry` goes on over the next connection.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, cast
 
 import trio
 
-from penstock.api import ConnectionLost, PenstockError, Subscriber
-from penstock.core import Scope, Source
-from penstock.plugins import Connection, may_reconnect
+from penstock.api import ConnectionLost, PenstockError, Rejected
+from penstock.core import Source
+from penstock.plugins import Connection, Registry, may_reconnect
+from penstock.runtime.client._moving import MovingSource, was_moved
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts
-from penstock.runtime.connection import ConnectionTask, Peer, RemoteStream
+from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
 from penstock.session import own_copy
 
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
+
+LOOK_SECONDS: Final = 0.05
+"""Seconds between two looks at a connection to a server that drains: it is left when nothing runs on it any more."""
 
 
 class ReconnectingPeer(Peer):
@@ -34,12 +41,16 @@ class ReconnectingPeer(Peer):
     _back: trio.Event | None = None
     """Set when the connection is back, and when no further attempt is made; None while there is a connection."""
 
+    def __init__(self, connection: ConnectionTask, registry: Registry) -> None:
+        super().__init__(connection, registry)
+        self._waiting: list[Callable[[Exception | None], None]] = []  # streams that were refused, for the next connection
+
     # --- for the block around it
 
     def on_lost(self) -> None:
         """Let new streams and requests wait from now on."""
-        # A new event for each loss: that of the loss before is set, and no task would wait for it.
-        self._back = trio.Event()
+        # A new event for each loss: that of the loss before is set, and no task would wait for it. A connection that drains is lost once.
+        self._back = trio.Event() if self._back is None else self._back
 
     def use(self, connection: ConnectionTask) -> None:
         """Go on over that connection."""
@@ -57,6 +68,22 @@ class ReconnectingPeer(Peer):
         back, self._back = self._back, None
         if back is not None:
             back.set()
+        waiting, self._waiting = self._waiting, []
+        for act in waiting:
+            self.when_connected(act)
+
+    # --- for streams that move to the next connection
+
+    def current(self) -> ConnectionTask:
+        """Return the connection of this time."""
+        return self._connection
+
+    def when_connected(self, act: Callable[[Exception | None], None], /) -> None:
+        """Call `act` with None as soon as there is a connection for new streams, or with an error if none comes."""
+        if self._back is not None:
+            self._waiting.append(act)
+        else:
+            act(None if self._gave_up is None else self._no_more_attempts(self._gave_up))
 
     # --- for the program
 
@@ -66,7 +93,7 @@ class ReconnectingPeer(Peer):
         while self._back is not None:
             await self._back.wait()
         if self._gave_up is not None:
-            raise ConnectionLost(f"no further attempt to connect is made: {self._gave_up}") from self._gave_up
+            raise self._no_more_attempts(self._gave_up) from self._gave_up
 
     async def wait_accepted(self) -> None:
         """Wait until a peer has said hello, over this connection or the next one."""
@@ -75,13 +102,11 @@ class ReconnectingPeer(Peer):
 
     async def request(self, *arguments: Any, **options: Any) -> Any:
         """Ask as `Peer.request` does, once the connection is there."""
-        await self.wait_connected()
-        return await super().request(*arguments, **options)
+        return await self._ask(super().request, *arguments, **options)
 
     async def request_response(self, *arguments: Any, **options: Any) -> Any:
         """Ask as `Peer.request_response` does, once the connection is there."""
-        await self.wait_connected()
-        return await super().request_response(*arguments, **options)
+        return await self._ask(super().request_response, *arguments, **options)
 
     async def fire_and_forget(self, data: bytes | str) -> None:
         """Send as `Peer.fire_and_forget` does, once the connection is there."""
@@ -92,7 +117,7 @@ class ReconnectingPeer(Peer):
         """Return a source that uses the connection of the time at which it is attached."""
         make = super().source
         make(*arguments, **options)  # a mistake in the arguments is raised here
-        return _CurrentSource(lambda: make(*arguments, **options))
+        return MovingSource(self, lambda: make(*arguments, **options))
 
     def subscribe(self, *arguments: Any, **options: Any) -> Block:
         """Open a stream as `Peer.subscribe` does, once the connection is there."""
@@ -113,18 +138,20 @@ class ReconnectingPeer(Peer):
         make()  # a mistake in the arguments is raised here
         return _WaitingOpening(self, make)
 
+    async def _ask(self, ask: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """Ask over one connection after another, until one of them is not refused because its server drains."""
+        while True:
+            await self.wait_connected()
+            connection = self._connection
+            try:
+                return await ask(*arguments, **options)
+            except Rejected as refused:
+                if not was_moved(refused, connection):
+                    raise
 
-class _CurrentSource(Source[Any]):
-    """A publisher of the peer over the connection of the time at which it is attached."""
-
-    __slots__ = ("_make",)
-
-    def __init__(self, make: Callable[[], Source[Any]]) -> None:
-        self._make = make
-
-    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        # Without a connection its session is over, and the subscriber gets ConnectionLost at once.
-        self._make().attach(subscriber, scope)
+    @staticmethod
+    def _no_more_attempts(error: Exception) -> ConnectionLost:
+        return ConnectionLost(f"no further attempt to connect is made: {error}")
 
 
 class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
@@ -141,7 +168,10 @@ class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
     async def __aenter__(self) -> RemoteStream[Any]:
         await self._peer.wait_connected()
         # Made after the wait: made earlier it would belong to the connection that was lost, and fail at once.
-        self._block = self._make()
+        self._block = block = self._make()
+        # The object behind the block is known: `Peer` has made it.
+        opening = cast("RemoteOpening", block)
+        opening.source = MovingSource(self._peer, lambda: cast("RemoteOpening", self._make()).source)
         return await self._block.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -156,6 +186,7 @@ class ReconnectingConnection(OpenConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._attempts = Attempts(self._reconnect, self._settings.registry.events, str(self._url))
+        self._draining: set[ConnectionTask] = set()  # connections to servers that drain, on which something runs
         self._left = trio.Event()  # set when the program leaves the block: then nothing is made again
         self._away = trio.CancelScope()  # around the attempts to connect again
 
@@ -171,10 +202,13 @@ class ReconnectingConnection(OpenConnection):
         """Run one connection after another."""
         while True:
             connection = self._connection
-            # In a task, because the connection opens while `run` in the next line is under way.
+            # In tasks: the connection opens while it runs, and runs on while the next one is made if its server drains.
             nursery.start_soon(self._report_open, connection)
-            await connection.run(nursery)
-            reason = connection.reason or ConnectionLost("the connection is over")
+            needs_next = trio.Event()
+            connection.session.streams.drain.on_peer_draining = partial(self._on_draining, nursery, connection, needs_next)
+            nursery.start_soon(self._run_one, nursery, connection, needs_next)
+            await needs_next.wait()
+            reason = connection.reason or ConnectionLost("the server shuts down, and takes no new streams")
             # A refusal, or a fault that the next connection would have too.
             if self._left.is_set() or not may_reconnect(reason):
                 self._peer.give_up(reason)
@@ -191,6 +225,28 @@ class ReconnectingConnection(OpenConnection):
                 self._peer.give_up(reason)
                 return
             self._peer.use(self._connection)
+
+    async def _run_one(self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event) -> None:
+        try:
+            await connection.run(nursery)
+        finally:
+            needs_next.set()
+
+    def _on_draining(self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event) -> None:
+        # Here and not in the task that waits: what is asked for from now on must not go over this connection.
+        self._peer.on_lost()
+        self._draining.add(connection)
+        nursery.start_soon(self._leave_when_quiet, connection)
+        needs_next.set()
+
+    async def _leave_when_quiet(self, connection: ConnectionTask) -> None:
+        """Leave a server that drains when nothing runs any more. It may leave first."""
+        # Polling: a stream that ends during normal service must not pay for a drain that may come.
+        while connection.reason is None and not is_quiet(connection):  # noqa: ASYNC110  # for that reason
+            await trio.sleep(LOOK_SECONDS)
+        self._draining.discard(connection)
+        if connection.reason is None:
+            connection.leave("")
 
     async def _connect_again(self, nursery: trio.Nursery, reason: Exception, opened_at: float | None) -> None:
         pause = self._attempts.pause_after(reason, opened_at)
@@ -224,4 +280,6 @@ class ReconnectingConnection(OpenConnection):
         # Before the cancel: the task that it wakes looks here, and makes no further attempt if the program has left the block.
         self._left.set()
         self._away.cancel()
+        for connection in [each for each in self._draining if each.reason is None]:
+            connection.leave("")
         await super().__aexit__(kind, error, trace)

@@ -111,11 +111,11 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
-    Without both the elements are bytes. If elements are large, fewer are asked for than the demand allows: as many as fit into
-    `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports`, `encoding` and `resume` are as for
-    `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
-    `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a subscription whose connection
-    is lost goes on at the position of its next element, or anew if the publisher has no positions.
+    Without both they are read as the publisher announces, and are bytes if it announces nothing. If elements are large, fewer are asked for
+    than the demand allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports`,
+    `encoding` and `resume` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own
+    options. `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a subscription whose
+    connection is lost goes on at the position of its next element, or anew if the publisher has no positions.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
@@ -135,6 +135,8 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     placed, typed = _names(parsed, publisher, start, stop)
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
     loader = resolve_serializer(registry, serializer, type)
+    if loader is None and not serializer is type is None:
+        serializer = "bytes"  # the program wants them as they are, whatever is announced
     dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
@@ -146,7 +148,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     opening = _Opening(
         url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=given
     )
-    return _RemoteUrl(parsed, placed, typed, loader, reconnect, opening, check_window(window_bytes, limits))
+    return _RemoteUrl(parsed, placed, typed, loader or serializer, reconnect, opening, check_window(window_bytes, limits))
 
 
 def _names(url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None) -> tuple[PositionedName, str | None]:
@@ -272,7 +274,7 @@ class _RemoteUrl(Source[Any]):
         url: Url,
         name: PositionedName,
         typed: str | None,
-        serializer: Serializer | None,
+        serializer: str | Serializer | None,
         reconnect: Reconnect | None,
         opening: _Opening,
         window_bytes: int,

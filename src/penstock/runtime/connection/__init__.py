@@ -6,6 +6,8 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 from penstock.runtime.connection._access_log import AccessLog, limited_access_log
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
+from penstock.runtime.connection._decoder import Announced, Decoder
+from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
@@ -27,7 +29,7 @@ from penstock.runtime.connection._new_connection import (
     with_extensions,
 )
 from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
-from penstock.runtime.connection._peer import Decoder, Peer, check_window
+from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import sum_of_directions
@@ -36,6 +38,7 @@ from penstock.runtime.connection._unknown_options import NoOptions, refuse_unkno
 __all__ = [
     "DEFAULT_DIALECT",
     "AccessLog",
+    "Announced",
     "Authorizer",
     "ConnectionEvents",
     "ConnectionSettings",
@@ -48,6 +51,7 @@ __all__ = [
     "NegotiableExtensions",
     "NoOptions",
     "Peer",
+    "RemoteOpening",
     "RemoteStream",
     "ReplaceLink",
     "Resumption",
@@ -62,11 +66,13 @@ __all__ = [
     "dialect_factory",
     "dialects_agreed",
     "dialects_at",
+    "drain_connection",
     "encoding_asked",
     "exit_nursery",
     "extensions_for",
     "if_used",
     "in_encoding_of_transport",
+    "is_quiet",
     "limited_access_log",
     "new_connection",
     "protocols_of",

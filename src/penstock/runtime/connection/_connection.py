@@ -15,6 +15,7 @@ Rules of this file:
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -37,7 +38,7 @@ from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
-from penstock.runtime.service import Service, is_shutdown, report_publisher_failure
+from penstock.runtime.service import Service, content_of, is_shutdown, report_publisher_failure
 from penstock.session import NOT_RESUMED, TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
@@ -63,6 +64,13 @@ class ConnectionSettings:
 
     publishes: Callable[[], bool] = attrs.field(init=False, eq=False)
     """Returns whether the service offers anything now. One function for all connections."""
+
+    content_of: Callable[[Any], tuple[str, str] | None] = attrs.field(init=False, eq=False)
+    """Returns the serializer and the type of a publisher's elements. One function for all connections, too."""
+
+    @content_of.default
+    def _make_content_of(self) -> Callable[[Any], tuple[str, str] | None]:
+        return partial(content_of, self.service)
 
     @publishes.default
     def _make_publishes(self) -> Callable[[], bool]:
@@ -142,6 +150,7 @@ class ConnectionTask:
         self._links = Links(connection, self._parts, settings.replace_link, self._use, events)
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
         self.session.streams.use.publishes = settings.publishes
+        self.session.streams.content_of = settings.content_of
         events.start(self.session, trio.current_time)
         self.session.start(began)  # here, so that our hello comes before any request
 

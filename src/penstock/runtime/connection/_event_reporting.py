@@ -20,6 +20,7 @@ from penstock.api import (
     Subscriber,
     Subscription,
     held_of,
+    on_content_of,
     on_element_size_of,
     on_fact_of,
     on_next_many_of,
@@ -305,6 +306,14 @@ class ObservedStream(Subscriber[Any], Subscription):
         self._upstream = subscription
         if self._subscriber is not None:
             self._subscriber.on_subscribe(self)
+
+    def on_content(self, serializer: str | None, schema: str, /) -> Subscriber[Any]:
+        """Let the subscriber below choose how elements are read. Return this object, which counts bytes, and so stays above it."""
+        on_content = on_content_of(self._subscriber)
+        below = None if on_content is None else on_content(serializer, schema)
+        if below is not None and self._subscriber is not None:  # it may have cancelled
+            self._subscriber = below
+        return self
 
     def held(self) -> int:
         """Return how many bytes of elements the subscriber has not read, if it can tell."""

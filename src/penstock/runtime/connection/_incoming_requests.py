@@ -39,7 +39,7 @@ from penstock.runtime.service import (
     UnfitPayload,
     UnfitPosition,
 )
-from penstock.session import HANDLED, REFUSED, SendingStream, Session
+from penstock.session import DRAINING, HANDLED, REFUSED, SendingStream, Session
 
 
 class SessionPlaces(Places):
@@ -169,6 +169,8 @@ class IncomingRequests:
                 return
             if reason:
                 stream.refuse(NO_SUCH, reason)
+            elif self._session.streams.drain.until is not None:  # it drains since the function was called
+                stream.refuse(DRAINING)
             else:
                 self.serve(stream)
 

@@ -1,7 +1,6 @@
 """The peer as a program sees it: the other side of an open connection, to subscribe to and to send requests to."""
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -15,11 +14,8 @@ from penstock.api import (
     Positions,
     Request,
     Subscriber,
-    Subscription,
     UsageError,
-    held_of,
     on_fact_of,
-    on_next_many_of,
     shown,
 )
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
@@ -30,11 +26,10 @@ from penstock.plugins import (
     Serializer,
     encode_payload,
     load_answer,
-    load_error,
-    loaded_none,
     resolve_serializer,
 )
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
+from penstock.runtime.connection._decoder import Announced, AsAnnounced, Decoder
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
 from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
@@ -157,15 +152,16 @@ class Peer:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the elements are bytes. A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
-        ConnectionLost. If elements are large, fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
-        `Limits.window_bytes` by default. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or ``"latest"``; the
-        stream has the elements from `start` up to, and not with, `stop`, and `RemoteStream.position` is that of the next one.
+        publisher's. Without both the elements are read as the publisher announces, and are bytes if it announces nothing. A refusal and a
+        failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. If elements are large, fewer than `demand` are
+        asked for: as many as fit into `window_bytes`, which is `Limits.window_bytes` by default. `start` and `stop` are for publishers with
+        a log: a position, ``"earliest"`` or ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and
+        `RemoteStream.position` is that of the next one.
         Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving checkpoints, unless the
         reader of the stream has waited within the last 5 ms.
         """
         name = publisher if start is stop is None else PositionedName(publisher, start, stop)
-        return _RemoteOpening(RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes), demand)
+        return RemoteOpening(RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes), demand)
 
     # --- requests by name
 
@@ -296,7 +292,7 @@ class Peer:
 
         `data` and the exceptions are those of `request_response`.
         """
-        return _RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
+        return RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
 
     @overload
     def request_subscription(
@@ -310,7 +306,7 @@ class Peer:
         self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream that never completes: if its publisher completes, the stream fails. Otherwise as `request_stream`."""
-        return _RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
+        return RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
 
     def _requesting(self, model: Model, data: bytes | str, loader: Serializer | None) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), loader)
@@ -327,8 +323,9 @@ class Peer:
         return Request(model, encoded)
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
-        # The usual case: bytes, for which nothing is looked up.
-        return None if serializer is kind is None else resolve_serializer(self._registry, serializer, kind)
+        if serializer is kind is None:
+            return Announced(self._registry)
+        return resolve_serializer(self._registry, serializer, kind)
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
@@ -387,9 +384,9 @@ class RemoteSource(Source[Any]):
         self._serializer = serializer
         self._window_bytes = check_window(window_bytes, connection.session.channel.limits)
 
-    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None) -> None:
+    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None, reader: object = None) -> None:
         # The stream at the end of the pipe knows what was read. Without one nothing does, and the demand alone is the bound.
-        reader = subscriber if scope is None else scope.reader
+        reader = reader or (subscriber if scope is None else scope.reader)
         if isinstance(self._publisher, PositionedName) and isinstance(self._publisher.start, int):
             # Known without an answer: over a protocol without the extension *position* none comes.
             tell = on_fact_of(subscriber)
@@ -398,24 +395,28 @@ class RemoteSource(Source[Any]):
         window = None
         if isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
-        self._connection.requests.subscribe(
-            self._publisher, subscriber if self._serializer is None else Decoder(subscriber, self._serializer), window
-        )
+        serializer = self._serializer
+        if isinstance(serializer, Announced):
+            subscriber = AsAnnounced(subscriber, serializer)
+        elif serializer is not None:
+            subscriber = Decoder(subscriber, serializer)
+        self._connection.requests.subscribe(self._publisher, subscriber, window)
 
     def __repr__(self) -> str:
         return f"<source {self._publisher} of {self._connection.connection.peer}>"
 
 
-class _RemoteOpening:
+class RemoteOpening:
     """The block around one remote stream. It needs no nursery: no task of the stream runs on this side.
 
     It has no base class: AbstractAsyncContextManager would give each instance a dictionary, and idle streams must stay small.
     """
 
-    __slots__ = ("_source", "_stream")
+    __slots__ = ("_stream", "source")
 
     def __init__(self, source: RemoteSource, demand: int) -> None:
-        self._source: RemoteSource | None = source  # dropped when the block is entered: an idle stream must stay small
+        self.source: Source[Any] | None = source
+        """What is subscribed to. Dropped when the block is entered: an idle stream must stay small."""
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
     async def __aenter__(self) -> RemoteStream[Any]:
@@ -426,10 +427,10 @@ class _RemoteOpening:
             check_in_trio("opening a stream")
             raise
         # Taken once: entered twice, one stream would get the elements of two subscriptions.
-        source, self._source = self._source, None
+        source, self.source = self.source, None
         if source is None:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
-        source.attach(self._stream)
+        source.attach(self._stream)  # type: ignore[call-arg]  # without a scope: no task of the stream runs on this side
         return self._stream
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -437,92 +438,3 @@ class _RemoteOpening:
         # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:
             await trio.lowlevel.cancel_shielded_checkpoint()
-
-
-class Decoder(Subscriber[bytes], Subscription):
-    """Turns bytes from the peer into elements."""
-
-    __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")
-
-    _upstream: Subscription
-
-    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
-        self._serializer = serializer
-        self._position = 0  # of the next element
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
-
-    def held(self) -> int:
-        """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension knows of the stream."""
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
-
-    def on_next(self, element: bytes, /) -> None:
-        # Elements that were under way at the cancel still arrive (rule 2.8).
-        subscriber = self._subscriber
-        if subscriber is None:
-            return
-        try:
-            loaded = self._serializer.loads(element)
-        except Exception as error:  # boundary: the serializer may be a plugin
-            # The peer is told to stop first: nothing that follows could be read either.
-            self.cancel()
-            subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
-            return
-        # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
-        if loaded is None:
-            self.cancel()
-            subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
-            return
-        self._position += 1
-        subscriber.on_next(loaded)
-
-    def on_next_many(self, elements: Sequence[bytes], /) -> None:
-        """Take elements that arrived together."""
-        # One call for the whole run, as it was decoded: single calls from here on would undo what the decoder saved.
-        on_next_many = on_next_many_of(self._subscriber)
-        if on_next_many is None:
-            for element in elements:
-                self.on_next(element)
-            return
-        loads, loaded = self._serializer.loads, []
-        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
-        with suppress(Exception):
-            for element in elements:
-                value = loads(element)
-                if value is None:
-                    break
-                loaded.append(value)
-        self._position += len(loaded)
-        if loaded:
-            on_next_many(loaded)
-        for element in elements[len(loaded) :]:
-            self.on_next(element)
-
-    def on_error(self, error: BaseException, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        if self._subscriber is not None:
-            self._subscriber = None
-            self._upstream.cancel()

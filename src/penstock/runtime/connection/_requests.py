@@ -30,6 +30,9 @@ MAX_UNBATCHED: Final = 4
 class Sender(Protocol):
     """The writer of a link, as far as it is used here."""
 
+    in_flight: int
+    """The bytes of a send that is under way."""
+
     def flush(self) -> None:
         """Send what is queued, as far as the transport takes it without waiting."""
 
@@ -41,6 +44,8 @@ class _NoWriter:
     """Stands for the writer of a connection that is over."""
 
     __slots__ = ()
+
+    in_flight = 0
 
     def flush(self) -> None:
         """Do nothing."""

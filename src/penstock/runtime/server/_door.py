@@ -33,6 +33,18 @@ def check_guard(service: Service, url: str, registry: Registry) -> None:
         )
 
 
+def check_exposed(service: Service, url: str, registry: Registry) -> None:
+    """Raise UsageError for an address that other machines reach, in the clear, if the service lets everybody in."""
+    parsed = listening_url(url)
+    is_examined = service.authenticate is not None or service.is_guarded
+    if not is_examined and registry.transport(parsed.transport).is_exposed(parsed):
+        raise UsageError(
+            f"{url!r} is an address that other machines can reach, in the clear, and the service examines no client: everybody there could "
+            "read all of it. Listen at 127.0.0.1, or with TLS, or give Service(authenticate=…); or pass insecure=True (--insecure) if the "
+            "network itself keeps others away"
+        )
+
+
 def listening_url(url: str) -> Url:
     """Return where to listen. Raises UsageError for a URL with a publisher's name, which would be ignored."""
     parsed = parse_url(url)

@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
@@ -14,6 +14,7 @@ from penstock.api import Extension, Limits, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Registry, TransportOptions
 from penstock.runtime.connection import exit_nursery
+from penstock.runtime.server._draining import OnWaiting
 from penstock.runtime.server._open_files import raise_open_files
 from penstock.runtime.server._serve import Server, serve
 from penstock.runtime.server._stop_signals import StopSignals
@@ -22,10 +23,13 @@ from penstock.runtime.service import Service
 Main: TypeAlias = Callable[[Server], Awaitable[object]]
 """A task of the program that runs beside the server."""
 
+SHOWN_NAMES: Final = 3
+"""Names in such a report."""
+
 _log: Final = logging.getLogger("penstock.run")
 
 
-def run(
+def run(  # noqa: PLR0913  # the options of a server, each with a default and a name
     service: Service,
     *urls: str,
     main: Main | None = None,
@@ -34,17 +38,19 @@ def run(
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     resume: bool = False,
+    insecure: bool = False,
     on_violation: Report = log_violation,
 ) -> int:
     """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
 
-    The first signal ends the program in good order: no more connections are accepted, each peer gets a goodbye, publishers run their
-    cleanup, all of it within `Limits.drain` seconds. The status is 0. A second signal ends the process at once, and so does a shutdown
-    that takes a second longer than `Limits.drain`, because a publisher shields its cleanup or blocks. The status is then 128 + the number
-    of the signal: 143 for SIGTERM, 130 for SIGINT.
+    SIGTERM drains the server (`Server.drain`): no more connections and streams are accepted, and those that run may end. Then, and with
+    SIGINT at once, each peer gets a goodbye, and publishers run their cleanup. All of it takes `Limits.drain` seconds at most. The status
+    is 0. A second signal ends the process at once, and so does a shutdown that takes a second longer than `Limits.drain`, because a
+    publisher shields its cleanup or blocks. The status is then 128 + the number of the signal: 143 for SIGTERM, 130 for SIGINT.
 
     `main` is an async function of your own, called with the `Server` when all addresses are open: it may feed topics, or write the
-    addresses. The first signal cancels it. When it returns, the program ends in good order; its exception is raised from `run`.
+    addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends
+    in good order; its exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
     ``penstock.run``. The process's limit on open files is raised, by `raise_open_files`.
     In a thread other than the main one no signal is handled.
@@ -65,6 +71,7 @@ def run(
         registry=registry,
         options=options,
         resume=resume,
+        insecure=insecure,
         on_violation=on_violation,
     )
     program = partial(
@@ -74,6 +81,7 @@ def run(
         main=main,
         on_serving=_log_addresses,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
+        on_waiting=lambda streams, seconds: _log.info("waiting for %s, at most %.0f s", describe_streams(streams), seconds),
     )
     # Before the server is entered: it takes the number of its connections from the limit that it finds then.
     raise_open_files()
@@ -89,11 +97,13 @@ async def serve_until_signal(
     main: Main | None = None,
     on_serving: Callable[[Server], object] | None = None,
     on_signal: Callable[[signal.Signals], object] | None = None,
+    on_waiting: OnWaiting | None = None,
 ) -> int:
     """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
 
-    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. It also returns when no client is
-    connected and none can connect any more: see `Server.wait_over`. Checkpoints.
+    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. `on_waiting` is called while the
+    server drains: at the beginning and every 5 s, with the streams that run and the seconds that they have. It also returns
+    when no client is connected and none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
     # The signals are outermost: a second one must end the process until the last goodbye has been said.
@@ -109,6 +119,9 @@ async def serve_until_signal(
                 await server.wait_over()
             if on_signal is not None and program.received is not None:
                 on_signal(program.received)
+            if program.received is signal.SIGTERM:
+                with program.draining:
+                    await server.drain(on_waiting=on_waiting)
             program.stop()  # now, and not after the goodbyes
     # Outside of every nursery: the exception of `main` leaves as it was raised, and not inside a group.
     if program.failure is not None:
@@ -123,6 +136,8 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         self._main_scope = trio.CancelScope()
         self.waiting: trio.CancelScope = trio.CancelScope()
         """Around the wait for the end, while the server serves."""
+        self.draining: trio.CancelScope = trio.CancelScope()
+        """Around the drain."""
         self.received: signal.Signals | None = None
         """The first signal."""
         self.failure: BaseException | None = None
@@ -145,11 +160,15 @@ class _Program(AbstractAsyncContextManager["_Program"]):
     def on_signal(self, number: signal.Signals) -> None:
         """Note the signal and end everything in good order. It runs outside of all tasks, where an exception would end trio."""
         self.received = number
-        self.stop()
+        if number is signal.SIGTERM:
+            self.waiting.cancel()  # `main` goes on during the drain
+        else:
+            self.stop()
 
     def stop(self) -> None:
         """End the server and `main`. Plain, so that it can be called from any place."""
         self.waiting.cancel()
+        self.draining.cancel()
         self._main_scope.cancel()
 
     async def _run(self, main: Main, server: Server) -> None:
@@ -163,6 +182,15 @@ class _Program(AbstractAsyncContextManager["_Program"]):
                 self.failure = error
         # Also after an exception: the server must not go on without the task that feeds it.
         self.stop()
+
+
+def describe_streams(streams: Mapping[str, int]) -> str:
+    """Return a text with the number of streams, and the names that most of them have."""
+    most = sorted(streams.items(), key=lambda each: (-each[1], each[0]))
+    named = [f"{count} of {name or 'other requests'}" for name, count in most[:SHOWN_NAMES]]
+    rest = sum(count for _, count in most[SHOWN_NAMES:])
+    total = sum(streams.values())
+    return f"{total} stream{'s' if total > 1 else ''} ({', '.join(named)}{f', {rest} of others' if rest else ''})"
 
 
 def _log_addresses(server: Server) -> None:

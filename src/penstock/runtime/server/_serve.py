@@ -58,7 +58,8 @@ from penstock.runtime.connection import (
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._attended import AttendedConnection
-from penstock.runtime.server._door import Door, check_guard, listening_url
+from penstock.runtime.server._door import Door, check_exposed, check_guard, listening_url
+from penstock.runtime.server._draining import Draining, OnWaiting, cancel_connections, close_listeners
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
@@ -79,11 +80,8 @@ server took 130 a second. So the clients of one address filled the queue of the 
 SHUTDOWN: Final = "shutdown"
 """Refuses a connection that a transport wants to have served while the server shuts down."""
 
-GOODBYES_PER_PASS: Final = 10
-"""Connections that begin their goodbye in one pass of the run loop during a shutdown. Each takes about 1 ms, in the passes that follow."""
 
-
-def serve(
+def serve(  # noqa: PLR0913  # the options of a server, each with a default and a name
     service: Service,
     *urls: str,
     limits: Limits | None = None,
@@ -92,6 +90,7 @@ def serve(
     options: TransportOptions | None = None,
     record: Recorder | str | PathLike[str] | None = None,
     resume: bool = False,
+    insecure: bool = False,
     on_violation: Report = log_violation,
     **unknown: Unpack[NoOptions],
 ) -> AbstractAsyncContextManager["Server"]:
@@ -103,10 +102,11 @@ def serve(
     client is back, with all of its streams and requests: nothing is lost, and nothing comes twice.
     Port 0 takes a free one; `Server.addresses` tells which.
     `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
+    An address that other machines can reach, without TLS and without ``Service(authenticate=…)``, is refused, unless `insecure` is True.
     Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
     """
-    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "resume", "on_violation"))
+    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "resume", "insecure", "on_violation"))
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     if not isinstance(service, Service):
@@ -119,6 +119,8 @@ def serve(
         check_transport(registry, parse_url(url))
         check_guard(service, url, registry)
         check_resume(resume, dialects_at(registry, parse_url(url)), url)
+        if not insecure:
+            check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
         found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
@@ -218,6 +220,30 @@ class Server(AbstractAsyncContextManager["Server"]):
         await self._listeners_done.wait()
         await self._admission.wait_empty()
 
+    async def drain(self, seconds: float | None = None, *, on_waiting: OnWaiting | None = None) -> None:
+        """Take no new connections and streams, let the streams that run end, and return when no client is connected. Checkpoints.
+
+        Each client whose connection has the extension *drain* is told, and a client with `Reconnect` goes on over a new connection, which
+        another server should accept. The others get the error ``draining`` for each new stream. A connection on which nothing runs any more
+        gets the goodbye ``shutdown``, and so does each one that is left after `seconds`; by default that is `Limits.drain` without the time
+        for the goodbyes. A second call can only shorten the time. `on_waiting` is called with what `waits_for` returns and the seconds that
+        are left, at the beginning and every 5 s. Leave the block of the server after this: it has nothing to wait for.
+        """
+        check_in_trio("Server.drain()")
+        connections, limits = self._connections, self._settings.limits
+        await self._close_listeners()
+        if connections.draining is None:
+            connections.draining = Draining(connections.running, limits)
+        if seconds is not None:
+            connections.draining.shorten(seconds)
+        report_wait = None if on_waiting is None else lambda left: on_waiting(self.waits_for(), left)
+        await connections.draining.run(lambda: bool(self._admission.open), report_wait)
+
+    def waits_for(self) -> dict[str, int]:
+        """Return the streams that clients read now: the name or pattern of each publisher, with the number of its streams."""
+        draining = self._connections.draining or Draining(self._connections.running, self._settings.limits)
+        return draining.waits_for(self._settings.service.pattern_of)
+
     async def __aenter__(self) -> Self:
         check_in_trio("serve()")
         await trio.lowlevel.checkpoint()
@@ -247,19 +273,12 @@ class Server(AbstractAsyncContextManager["Server"]):
         await self._stop(error)
 
     async def _stop(self, error: BaseException | None) -> None:
-        limits, on_violation = self._settings.limits, self._settings.on_violation
-        # First: a connection that is accepted during the shutdown would not be told to leave.
-        self._accepting.cancel()
-        # Shielded: the listeners must be closed although this task may be cancelled.
-        with trio.move_on_after(limits.goodbye_timeout, shield=True):
-            for listener in self._listeners:
-                try:
-                    await listener.aclose()
-                except Exception as broken:  # boundary: a listener may be a plugin; the others must be closed too
-                    report(on_violation, broken)
-        # The last resort: each connection has its own deadlines, and they end earlier.
-        self._nursery.cancel_scope.deadline = trio.current_time() + limits.drain
-        await self._cancel_connections()
+        limits, on_violation, draining = self._settings.limits, self._settings.on_violation, self._connections.draining
+        await self._close_listeners()
+        # The last resort: each connection has its own deadlines, and they end earlier. A drain before this is part of the same time.
+        ends = trio.current_time() + limits.drain
+        self._nursery.cancel_scope.deadline = ends if draining is None else min(ends, draining.ends)
+        await cancel_connections(self._admission.open)
         if self._streams.is_used:
             # After the connections: they may still deliver what these streams hold.
             with trio.move_on_after(limits.drain, shield=True):
@@ -269,14 +288,13 @@ class Server(AbstractAsyncContextManager["Server"]):
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
 
-    async def _cancel_connections(self) -> None:
-        """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""
-        # A copy: a connection that ends removes itself.
-        for number, connection in enumerate(tuple(self._admission.open), 1):
-            connection.cancel()
-            if number % GOODBYES_PER_PASS == 0:
-                with trio.CancelScope(shield=True):  # this task may be cancelled, and the other connections must still be told
-                    await trio.lowlevel.checkpoint()
+    async def _close_listeners(self) -> None:
+        # First: a connection that is accepted during the shutdown would not be told to leave.
+        is_closed = self._accepting.cancel_called  # by a drain
+        self._accepting.cancel()
+        if not is_closed:
+            await close_listeners(self._listeners, self._settings.limits.goodbye_timeout, self._settings.on_violation)
+            self._listeners_done.set()
 
     async def _accept_all(self) -> None:
         with self._accepting:

@@ -9,6 +9,7 @@ import trio
 
 from penstock.plugins import DirectionStatistics, ServerStatistics
 from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, statistics_of, sum_of_directions
+from penstock.runtime.server._draining import Draining
 from penstock.runtime.server._resumable import ResumableConnections
 
 
@@ -21,6 +22,8 @@ class ServedConnections:
         self.began_at: float | None = None
         """When the server began to listen."""
         self._budget = budget
+        self.draining: Draining | None = None
+        """The drain, once it has begun."""
         self.running: dict[ConnectionTask, Peer] = {}
         """The connections that run, each with its peer."""
         # Sums, and no record for each connection: a server may serve millions of them.

@@ -14,6 +14,7 @@ from penstock.runtime.service._cannot_open import (
     UnfitPosition,
     UnreadablePayload,
 )
+from penstock.runtime.service._description import DESCRIPTION, content_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._published_streams import (
     FoundStream,
@@ -28,6 +29,7 @@ from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCo
 from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
 
 __all__ = [
+    "DESCRIPTION",
     "CannotOpen",
     "CountingSubscriber",
     "FactoryFailed",
@@ -52,6 +54,8 @@ __all__ = [
     "UnfitPosition",
     "UnreadablePayload",
     "add_target_note",
+    "content_of",
+    "dumped_bytes",
     "is_shutdown",
     "report_publisher_failure",
 ]

@@ -185,6 +185,10 @@ class Router:
         """True if anything was added."""
         return bool(self._routes)
 
+    def routes(self) -> list[Route]:
+        """Return the routes, sorted by their patterns."""
+        return sorted(self._routes.values(), key=lambda route: route.pattern.text)
+
     def names(self) -> list[str]:
         """Return the patterns, sorted."""
         return sorted(route.pattern.text for route in self._routes.values())

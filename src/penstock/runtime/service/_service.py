@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -19,14 +19,12 @@ from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.logs import Log
 from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
+from penstock.runtime.service._description import LONGEST_NAME, offer_description
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._log_publication import LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
-
-LONGEST_NAME: Final = 4096
-"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,6 +79,7 @@ class Service:
         authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = None,
         authorize: Callable[[Any, Any], Any] | None = None,
         may_open: MayOpen | None = None,
+        describe: bool = False,
     ) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
@@ -99,6 +98,10 @@ class Service:
         `may_open` decides what a peer may open. It is called with the name that the peer asks for and the identity of the peer, before any
         publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
         that does not exist. A name is given in one spelling: ``a%62c`` as ``abc``. Data that is no name is given as the `Request`.
+
+        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an entry for each publisher and request,
+        with parameters, types and the first line of its docstring. A peer gets the entries that `authorize` and `may_open` grant it; they
+        are asked with the pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints them.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
@@ -119,7 +122,8 @@ class Service:
         """The handlers of requests that carry data, by the kind of request."""
         self.router: Router = Router()
         """The publishers, by their names."""
-        self._options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}  # the fields of a Publication after its source
+        self.options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}
+        """Of each publisher the fields of its `Publication` after the source: serializer, size and type of the elements, and its place."""
         self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
         self._batched: set[Route] = set()  # of functions that yield lists of elements
         self.logs: dict[Route, LogPublication] = {}
@@ -127,6 +131,8 @@ class Service:
         self._warned: set[str] = set()  # names of which a StaleElementsWarning has told
         self.named: dict[Route, NamedHandler] = {}
         """The handlers of requests by name."""
+        if describe:
+            offer_description(self)
 
     def publisher(
         self,
@@ -179,7 +185,7 @@ class Service:
                 kind, place = element_type_of(function, f"{name!r}", in_batches=batches), f"the return annotation of {name!r}"
             # First of the changes: it raises for a name that is taken, and then nothing of this function must be left.
             self.router.add(route)
-            self._options[route] = options = serializer, element_size, kind, place
+            self.options[route] = options = serializer, element_size, kind, place
             if batches:
                 self._batched.add(route)
             # One source for all subscribers: a generator source holds no state, and calls the function for each.
@@ -276,7 +282,7 @@ class Service:
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
         """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
-        for route, (serializer, _, kind, _place) in self._options.items():
+        for route, (serializer, _, kind, _place) in self.options.items():
             try:
                 resolve_serializer(registry, serializer, kind)
             except UsageError as error:
@@ -316,7 +322,7 @@ class Service:
             raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
         if published is not None:
             return Publication(published.source(call(), words), None, 0)
-        options = self._options[route]
+        options = self.options[route]
         if route.is_generator:
             return Publication(self._source(route, generate(call)), *options)  # the function is called when its stream is first pulled
         made = call()

@@ -13,6 +13,7 @@ from penstock_tck.wire._rs_named_rows import NAMED as NAMED_REQUESTS
 from penstock_tck.wire._rs_relay_rows import RELAY
 from penstock_tck.wire._rs_request_rows import REQUESTS
 from penstock_tck.wire._rs_setup_rows import SETUPS
+from penstock_tck.wire._rsio_extension_rows import EXTENSIONS
 from penstock_tck.wire._rsio_hello_rows import HELLO
 from penstock_tck.wire._rsio_input_rows import INPUT
 from penstock_tck.wire._rsio_named_rows import NAMED
@@ -22,7 +23,7 @@ from penstock_tck.wire._rsio_stream_rows import STREAMS
 
 TABLES: Final[Mapping[str, Sequence[Requirement]]] = MappingProxyType(
     {
-        "rsio": join_tables(HELLO, STREAMS, SIZES, INPUT, NAMED, SUBSCRIBER),
+        "rsio": join_tables(HELLO, STREAMS, SIZES, INPUT, NAMED, EXTENSIONS, SUBSCRIBER),
         "reactivesocket": join_tables(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, NAMED_REQUESTS, RELAY),
     }
 )

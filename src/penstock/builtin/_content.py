@@ -1,0 +1,77 @@
+"""The content extension (id 3): tell the subscriber how the elements of a stream are serialized, before the stream begins.
+
+Message ``44`` has the id of the stream, the name of the serializer and the name of the type, which may be empty. It is sent once, right
+before the stream is accepted, and never before a refusal. So a subscriber can read a stream that it knows nothing of, and one that expects
+another format fails before the first element.
+"""
+
+from typing import Final
+
+from penstock.api import ActiveExtension, ExtensionLink
+from penstock.builtin._fields import BROKEN, encode_field, encode_number, read_field, read_number
+
+CONTENT: Final = 0x44
+
+HEADERS: Final = 27
+"""Bytes of a body beside its two names, at most: three varints."""
+
+
+class Content:
+    """Announces the serializers of publishers, and hears of those of the peer."""
+
+    id: int = 3
+    name: str = "content"
+    codes: frozenset[int] = frozenset({CONTENT})
+
+    def open(self, link: ExtensionLink, now: float, /) -> ActiveExtension:
+        """Start on a connection."""
+        return _ActiveContent(link)
+
+
+class _ActiveContent:
+    """The content extension on one connection."""
+
+    __slots__ = ("_link",)
+
+    is_passive = True
+    goes_with_streams = True
+
+    def __init__(self, link: ExtensionLink) -> None:
+        self._link = link
+
+    def before_accept(self, stream_id: int, _element_size: int, /) -> None:
+        """Announce a stream of the peer."""
+        content = self._link.content_of(stream_id)
+        if content is not None:
+            serializer, schema = content
+            self._link.annotate(CONTENT, encode_number(stream_id) + encode_field(serializer.encode()) + encode_field(schema.encode()))
+
+    def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
+        """Hear of a stream of this side."""
+        stream_id, position = read_number(body, 0)
+        serializer, position = read_field(body, position)
+        schema, end = read_field(body, position)
+        longest, most = max(len(serializer), len(schema)), self._link.limits.max_name
+        if longest > most:
+            self._link.break_off(f"limit:name {longest} > {most}")
+            return
+        try:
+            names = serializer.decode(), schema.decode()
+        except UnicodeDecodeError:
+            names, end = ("", ""), BROKEN
+        is_sound = end == len(body) and bool(serializer)
+        if not is_sound or not self._link.report_content(stream_id, *names):
+            self._link.break_off(f"protocol:content {stream_id}")
+
+    def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
+        """Refuse a message for its length, before its body is there."""
+        most = 2 * self._link.limits.max_name + HEADERS
+        if length > most:
+            self._link.break_off(f"limit:name {length} > {most}")
+
+    def heard(self, now: float, /) -> None:
+        """Do nothing."""
+
+    def tick(self, now: float, /) -> float | None:
+        """Do nothing, and ask for no further call."""
+        return None

@@ -1,0 +1,47 @@
+"""The parts of the bodies of penstock's own extensions: numbers, and bytes behind their length. The forms are those of compact RS.io.
+
+A number is an unsigned varint from 0 to 2^63-1, in at most nine bytes and in the shortest form. The body is the same in every encoding.
+"""
+
+from typing import Final
+
+BROKEN: Final = -1
+"""The position behind a part that cannot be read."""
+
+_LONGEST_VARINT: Final = 9
+
+
+def encode_number(number: int) -> bytes:
+    """Return a number as a varint."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
+
+
+def encode_field(data: bytes) -> bytes:
+    """Return bytes behind their length."""
+    return encode_number(len(data)) + data
+
+
+def read_number(body: bytes, position: int) -> tuple[int, int]:
+    """Return the number at `position` and the position behind it, or `BROKEN` in the place of that."""
+    if position == BROKEN:
+        return 0, BROKEN
+    number = 0
+    for index, byte in enumerate(body[position : position + _LONGEST_VARINT]):
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            # The shortest form only: two sides must not read the same bytes differently.
+            return (number, position + index + 1) if byte or not index else (0, BROKEN)
+    return 0, BROKEN
+
+
+def read_field(body: bytes, position: int) -> tuple[bytes, int]:
+    """Return the field at `position` and the position behind it, or `BROKEN` in the place of that."""
+    length, start = read_number(body, position)
+    if start == BROKEN or start + length > len(body):
+        return b"", BROKEN
+    return body[start : start + length], start + length

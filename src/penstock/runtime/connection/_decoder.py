@@ -1,0 +1,219 @@
+"""From the bytes of a peer to elements: with the serializer that the program has chosen, or with the one that the publisher announces.
+
+Rules of this file:
+
+* A publisher is announced before its stream begins, if both sides have the extension *content*. So the choice is made once, before the
+  first element, and a stream of bytes has no object of this file behind its acceptance.
+* A name that the peer announces selects one of the serializers that are installed here, and nothing else.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from penstock.api import Subscriber, Subscription, UsageError, held_of, on_fact_of, on_next_many_of
+from penstock.plugins import Registry, Serializer, load_error, loaded_none
+
+BYTES: Final = "bytes"
+"""The serializer that changes nothing."""
+
+SHOWN_CHARACTERS: Final = 60
+"""How much of an announced name an error shows."""
+
+
+def _shown(name: str | None) -> str:
+    # The peer's text: a terminal obeys control characters.
+    return ascii((name or "")[:SHOWN_CHARACTERS])
+
+
+class Announced(Serializer):
+    """In the place of a serializer: the elements are read as their publisher announces, or with `otherwise` if it announces nothing.
+
+    Elements whose serializer is in `raw` stay bytes.
+    """
+
+    name = "announced"
+
+    def __init__(self, registry: Registry, *, otherwise: Serializer | None = None, raw: frozenset[str] = frozenset({BYTES})) -> None:
+        self.registry: Registry = registry
+        self.otherwise: Serializer | None = otherwise
+        self.raw: frozenset[str] = raw
+
+    def find(self, name: str | None) -> Serializer | None:
+        """Return the serializer for elements that are announced as `name`, or None if they stay bytes. Raises UsageError."""
+        if name is None or (name == BYTES and self.otherwise is not None):
+            return self.otherwise
+        if name in self.raw:
+            return None
+        try:
+            return self.registry.serializer(name)
+        except UsageError:
+            known = ", ".join(sorted(self.registry.serializers))
+            raise UsageError(
+                f"the publisher announces the serializer {_shown(name)}, which is not installed here; there is: {known}. Install its "
+                "plugin, or give serializer='bytes' for the bytes as they are"
+            ) from None
+
+    def dumps(self, element: object, /) -> bytes:
+        raise UsageError("a publisher is not announced to itself; name its serializer")
+
+    def loads(self, data: bytes, /) -> object:
+        return data if self.otherwise is None else self.otherwise.loads(data)
+
+
+class AsAnnounced(Subscriber[Any]):
+    """Stands above a subscriber until the stream is announced, or begins without that."""
+
+    __slots__ = ("_announced", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], announced: Announced) -> None:
+        self._subscriber = subscriber
+        self._announced = announced
+
+    def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
+        """Return the subscriber that takes the place of this one."""
+        subscriber = self._subscriber
+        try:
+            found = self._announced.find(serializer)
+        except UsageError as error:
+            self._upstream.cancel()
+            subscriber.on_error(error)
+            return subscriber
+        return subscriber if found is None else Decoder.behind(self._upstream, subscriber, found)
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        # The subscriber gets the subscription itself: this object will not be there when it requests more.
+        self._upstream = subscription
+        self._subscriber.on_subscribe(subscription)
+
+    def held(self) -> int:
+        """Return how many bytes of elements the subscriber has not read, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension knows of the stream."""
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
+
+    def on_next(self, element: Any, /) -> None:
+        self._subscriber.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._subscriber.on_complete()
+
+
+class Decoder(Subscriber[bytes], Subscription):
+    """Turns bytes from the peer into elements."""
+
+    __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")
+
+    _upstream: Subscription
+
+    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+        self._subscriber: Subscriber[Any] | None = subscriber
+        self._serializer = serializer
+        self._position = 0  # of the next element
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(self)
+
+    @classmethod
+    def behind(cls, upstream: Subscription, subscriber: Subscriber[Any], serializer: Serializer) -> "Decoder":
+        """Return one for a subscriber that has its subscription already: it goes on with that."""
+        decoder = cls(subscriber, serializer)
+        decoder._upstream = upstream  # of this class
+        return decoder
+
+    def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
+        """Compare the serializer of the program with that of the publisher; None if the publisher announces none. Return this object."""
+        subscriber, chosen = self._subscriber, self._serializer.name
+        # Bytes may be anything. Only two formats that both are named can contradict each other.
+        if serializer not in (None, BYTES, chosen) and subscriber is not None:
+            self.cancel()
+            subscriber.on_error(
+                UsageError(
+                    f"this side reads the stream with the serializer {chosen!r}, and the publisher announces {_shown(serializer)}; leave "
+                    "serializer= and type= out to take what is announced, or give serializer='bytes' for the bytes as they are"
+                )
+            )
+        return self
+
+    def held(self) -> int:
+        """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
+        held = held_of(self._subscriber)
+        return 0 if held is None else held()
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension knows of the stream."""
+        on_fact = on_fact_of(self._subscriber)
+        if on_fact is not None:
+            on_fact(fact)
+
+    def on_next(self, element: bytes, /) -> None:
+        # Elements that were under way at the cancel still arrive (rule 2.8).
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
+        try:
+            loaded = self._serializer.loads(element)
+        except Exception as error:  # boundary: the serializer may be a plugin
+            # The peer is told to stop first: nothing that follows could be read either.
+            self.cancel()
+            subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
+            return
+        # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
+        if loaded is None:
+            self.cancel()
+            subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
+            return
+        self._position += 1
+        subscriber.on_next(loaded)
+
+    def on_next_many(self, elements: Sequence[bytes], /) -> None:
+        """Take elements that arrived together."""
+        # One call for the whole run, as it was decoded: single calls from here on would undo what the decoder saved.
+        on_next_many = on_next_many_of(self._subscriber)
+        if on_next_many is None:
+            for element in elements:
+                self.on_next(element)
+            return
+        loads, loaded = self._serializer.loads, []
+        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
+        with suppress(Exception):
+            for element in elements:
+                value = loads(element)
+                if value is None:
+                    break
+                loaded.append(value)
+        self._position += len(loaded)
+        if loaded:
+            on_next_many(loaded)
+        for element in elements[len(loaded) :]:
+            self.on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_error(error)
+
+    def on_complete(self, /) -> None:
+        subscriber, self._subscriber = self._subscriber, None
+        if subscriber is not None:
+            subscriber.on_complete()
+
+    def request(self, n: int, /) -> None:
+        self._upstream.request(n)
+
+    def cancel(self, /) -> None:
+        if self._subscriber is not None:
+            self._subscriber = None
+            self._upstream.cancel()

@@ -1,0 +1,23 @@
+"""The drain of a connection that runs: telling its peer, and whether it can be left without a loss."""
+
+import trio
+
+from penstock.runtime.connection._connection import ConnectionTask
+
+
+def drain_connection(connection: ConnectionTask, until: float) -> None:
+    """Refuse new streams of the peer from now on, and tell it. Streams that run go on; this side leaves at the time `until`."""
+    batcher = connection.requests.batcher
+    batcher.is_requesting = True  # sent from here: a server that drains would start a task of the writer for each connection
+    try:
+        connection.session.streams.drain.begin(trio.current_time(), until)
+    finally:
+        batcher.is_requesting = False
+        batcher.writer.flush()
+
+
+def is_quiet(connection: ConnectionTask) -> bool:
+    """Return whether nothing runs: no stream in either direction, no publisher or handler that has to stop, no byte that waits."""
+    streams, outbox = connection.session.streams, connection.session.outbox
+    is_sent = outbox.is_empty and not connection.requests.batcher.writer.in_flight
+    return is_sent and not streams.has_streams() and not streams.stopping_publishers

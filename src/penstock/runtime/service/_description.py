@@ -1,0 +1,144 @@
+"""What a service offers, as plain values: for `Service(describe=True)`, whose peers read it like any other publisher.
+
+Rules of this file:
+
+* A peer gets the entries that it may open. `authorize` and `may_open` are asked with the pattern of each, ``ticks/{symbol}``, as the name.
+* Nothing of the program's code runs but these two functions, and only texts that the program's author wrote are sent.
+"""
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Callable
+from inspect import isawaitable
+from typing import Any, Final, Protocol
+
+from penstock.api import Model, NotAvailable, PublicError, Request, UsageError
+from penstock.plugins import PeerIdentity, Serializer, serializer_name, type_name
+from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
+from penstock.runtime.service._named_requests import PAYLOAD, NamedHandler
+from penstock.runtime.service._router import NoMatch, Route, Router
+from penstock.runtime.service._text_parameters import without_none
+
+LONGEST_NAME: Final = 4096
+"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
+
+DESCRIPTION: Final = "penstock/describe"
+"""The name under which a service describes itself."""
+
+
+_QUALIFIER: Final = re.compile(r"(?:[\w<>]+\.)+(?=\w)")
+
+
+class Described(Protocol):
+    """A service, as it is described."""
+
+    router: Router
+    named: dict[Route, NamedHandler]
+    authorize: Any
+    may_open: Any
+    options: dict[Route, tuple[str | Serializer | None, int, Any, str]]
+
+    def publisher(self, name: str, *, serializer: str) -> Callable[[Any], Any]:
+        """Offer the decorated function."""
+
+
+def offer_description(service: Described) -> None:
+    """Offer the description of a service as one of its publishers."""
+
+    def description(peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
+        """List the publishers and requests of this service."""
+        return describe(service, peer)
+
+    service.publisher(DESCRIPTION, serializer="json")(description)
+
+
+def content_of(service: Described, target: str | Request) -> tuple[str, str] | None:
+    """Return the names of the serializer and of the type that the elements of `target` have; None if no publisher has that name."""
+    if isinstance(target, Request):
+        if target.model is Model.RESPONSE or len(target.data) > LONGEST_NAME:
+            return None
+        target = target.data.decode(errors="replace")
+    try:
+        route = service.router.find(target)[0]
+    except NoMatch:
+        return None
+    options = service.options.get(route)
+    if options is None:
+        return None  # a handler of requests
+    serializer, _, kind, _ = options
+    return serializer_name(serializer, kind), type_name(kind)
+
+
+async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
+    """Yield an entry for each publisher and request that `peer` may open, by name."""
+    for route in service.router.routes():
+        if await _may_see(service, route.pattern.text, peer):
+            yield entry_of(service, route)
+
+
+async def _may_see(service: Described, name: str, peer: PeerIdentity) -> bool:
+    try:
+        if service.may_open is not None and service.may_open(name, peer) is not True:
+            return False
+        if service.authorize is None:
+            return True
+        verdict = service.authorize(peer.principal, name)
+        if isawaitable(verdict):
+            verdict = await verdict
+    except (NotAvailable, PublicError):  # these refuse; another exception is a fault of the program, and ends the description
+        return False
+    return verdict is True
+
+
+def entry_of(service: Described, route: Route) -> dict[str, Any]:
+    """Return what is known of a publisher or a request. Every value is one that JSON has."""
+    pattern, handler = route.pattern, service.named.get(route)
+    function = route.function
+    annotations = Annotations(function, f"{pattern.text!r}")
+    entry: dict[str, Any] = {"name": pattern.text, "kind": "publisher" if handler is None else "request"}
+    open_to_peers = {
+        name: each
+        for name, each in open_parameters(function, f"{pattern.text!r}").items()
+        if without_none(_known(annotations, name)) is not PeerIdentity
+    }
+    payload = None if handler is None else open_to_peers.pop(PAYLOAD, None)
+    entry["parameters"] = [
+        {
+            "name": name,
+            "type": _type_text(_known(annotations, name), "str"),
+            "in": "name" if name in pattern.parameters else "query",
+            "required": each.default is each.empty,
+        }
+        for name, each in open_to_peers.items()
+    ]
+    if handler is None:
+        serializer, _, kind, _ = service.options[route]
+        entry["serializer"] = name = serializer_name(serializer, kind)
+        # Without a type the name of the format is all that is known.
+        entry["elements"] = _type_text(kind, "bytes" if name == "bytes" else "str" if name == "text" else "")
+    else:
+        if payload is not None:
+            entry["payload"] = _type_text(_known(annotations, PAYLOAD))
+            entry["needs_payload"] = payload.default is payload.empty
+        entry["answer"] = _type_text(_known(annotations, "return"))
+    entry["summary"] = summary_of(function)
+    return entry
+
+
+def summary_of(function: Any) -> str:
+    """Return the first line of a function's docstring, or ""."""
+    text = inspect.getdoc(inspect.unwrap(called_function(function)))
+    return text.strip().partition("\n")[0] if text else ""
+
+
+def _known(annotations: Annotations, name: str) -> Any:
+    # A name that only a type checker imports is no reason to refuse the description.
+    try:
+        return annotations.of(name)
+    except UsageError:
+        return None
+
+
+def _type_text(kind: Any, default: str = "bytes") -> str:
+    # Without the names of modules and functions around a class: they say how the program is built, which is nothing for a peer.
+    return default if kind is None else _QUALIFIER.sub("", str(inspect.formatannotation(kind)))
