@@ -22,11 +22,9 @@ from penstock.builtin._text import TextSerializer
 # Only if the environment asks for a record: a plugin that observes signals makes each element dearer. The variable is that of
 # `penstock.recording.RECORD`, which is not imported without need: it imports trio.
 if _os.environ.get("PENSTOCK_RECORD"):
-    from penstock.builtin import _recording
-
-    penstock_connection_opened = _recording.penstock_connection_opened
-    penstock_connection_closed = _recording.penstock_connection_closed
-    penstock_signals = _recording.penstock_signals
+    from penstock.builtin._recording import penstock_connection_closed as penstock_connection_closed
+    from penstock.builtin._recording import penstock_connection_opened as penstock_connection_opened
+    from penstock.builtin._recording import penstock_signals as penstock_signals
 
 if _typing.TYPE_CHECKING:
     from penstock.builtin._on_trio import (

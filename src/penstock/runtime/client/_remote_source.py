@@ -127,28 +127,33 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     if scheme is not None:
         check_plain(url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding)
         check_plain(url, parsed, places=str(PositionedName("", start, stop)))
-        reading = source_options(limits, options, credentials)
-        scheme.check(url, reading)
-        window = check_window(window_bytes, reading.limits)
-        return SourceAtUrl(scheme, url, reading, resolve_serializer(registry, serializer, type), window)
+        given = source_options(limits, options, credentials)
+        scheme.check(url, given)
+        window = check_window(window_bytes, given.limits)
+        return SourceAtUrl(scheme, url, given, resolve_serializer(registry, serializer, type), window)
     check_transport(registry, parsed)
     placed, typed = _names(parsed, publisher, start, stop)
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
-    loader = resolve_serializer(registry, serializer, type)
-    if loader is None and not serializer is type is None:
-        serializer = "bytes"  # the program wants them as they are, whatever is announced
+    reading = _reading(registry, serializer, type)
     dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
     # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
     negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect))
     negotiable = with_credentials(negotiable, parsed, credentials, registry, limits, setup)
-    chosen = (options or TransportOptions()).within(limits)
-    given = check_resume(resume, [dialect], url)
+    chosen, resume = (options or TransportOptions()).within(limits), check_resume(resume, [dialect], url)
     opening = _Opening(
-        url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=given
+        url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=resume
     )
-    return _RemoteUrl(parsed, placed, typed, loader or serializer, reconnect, opening, check_window(window_bytes, limits))
+    return _RemoteUrl(parsed, placed, typed, reading, reconnect, opening, check_window(window_bytes, limits))
+
+
+def _reading(registry: Registry, serializer: str | Serializer | None, type: Any) -> str | Serializer | None:
+    """Return the serializer for elements, ``bytes`` if the program wants them as they are, or None to read them as announced."""
+    loader = resolve_serializer(registry, serializer, type)
+    if loader is None and not serializer is type is None:
+        return "bytes"
+    return loader or serializer
 
 
 def _names(url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None) -> tuple[PositionedName, str | None]:

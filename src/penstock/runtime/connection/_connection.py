@@ -120,15 +120,8 @@ class ConnectionTask:
         self._events = events
         self.counts: ConnectionStatistics = ConnectionStatistics(self.session, events.transport)
         """For `statistics_of`."""
-        self._incoming = IncomingRequests(
-            settings.service,
-            settings.registry,
-            self.session,
-            runner,
-            batcher,
-            events=events,
-            on_violation=settings.on_violation,
-        )
+        of_service = settings.service, settings.registry
+        self._incoming = IncomingRequests(*of_service, self.session, runner, batcher, events=events, on_violation=settings.on_violation)
         # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
         (self.serve, self.on_fire_and_forget), self.attach = self._incoming.calls, self._incoming.attach
         self.source_of = self._incoming.source_of

@@ -158,6 +158,13 @@ class _Recorded(AbstractAsyncContextManager["Server"]):
                 await trio.to_thread.run_sync(self._recorder.close)
 
 
+async def _abort(connection: Connection, on_violation: Report) -> None:
+    try:
+        await connection.abort()
+    except Exception as error:  # boundary: a transport may be a plugin
+        report(on_violation, error)
+
+
 class Server(AbstractAsyncContextManager["Server"]):
     """A service that is being served."""
 
@@ -382,13 +389,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         # At the same time: one after the other each would cost a pass of the run loop.
         async with trio.open_nursery() as nursery:
             for connection in unanswered:
-                nursery.start_soon(self._abort_one, connection)
-
-    async def _abort_one(self, connection: Connection) -> None:
-        try:
-            await connection.abort()
-        except Exception as error:  # boundary: a transport may be a plugin
-            report(self._settings.on_violation, error)
+                nursery.start_soon(_abort, connection, self._settings.on_violation)
 
     def _adopt(self, connection: Connection, *, door: Door) -> str | None:
         """Serve a connection that is part of an attended one. Return the reason if there is no place for it."""

@@ -99,9 +99,8 @@ class Service:
         publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
         that does not exist. A name is given in one spelling: ``a%62c`` as ``abc``. Data that is no name is given as the `Request`.
 
-        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an entry for each publisher and request,
-        with parameters, types and the first line of its docstring. A peer gets the entries that `authorize` and `may_open` grant it; they
-        are asked with the pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints them.
+        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an entry for each publisher and request that
+        `authorize` and `may_open` grant. They get the pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints the entries.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
