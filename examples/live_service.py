@@ -9,7 +9,7 @@ import trio
 
 import penstock
 
-service = penstock.Service()
+service = penstock.Service(describe=True)  # `penstock ls URL` lists what is offered
 
 
 @service.publisher("ticks/{symbol}", serializer="json")
