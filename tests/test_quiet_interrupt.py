@@ -24,7 +24,7 @@ sys.meta_path.insert(0, Interrupt())
 """
 """A `sitecustomize` that stands for a Ctrl-C which arrives while Python looks for a module."""
 
-LIBRARY_USER = "import penstock\n"
+LIBRARY_USER = "import penstock\npenstock.Service\n"  # the first name that needs trio imports the runtime
 
 
 def _interrupted_at(module: str, folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":

@@ -133,6 +133,18 @@ async def _log() -> None:
         await log.acknowledge({"0": 1})
 
 
+async def _spool() -> None:
+    log = penstock.RingLog(retention=penstock.Retention(max_count=10))
+    with assert_checkpoints():
+        await penstock.Spool([b"1"], log).run()
+
+
+async def _drain() -> None:
+    async with penstock.serve(penstock.Service(), "memory://drained") as server:
+        with assert_checkpoints():
+            await server.drain()
+
+
 async def _disk_log() -> None:
     with TemporaryDirectory() as folder:
         log = penstock.DiskLog(Path(folder, "log"), retention=penstock.Retention(max_count=10))
@@ -174,6 +186,8 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Stream.batches": _batch,
     "Log.append": _log,
     "Log.acknowledge": _log,
+    "Spool.run": _spool,
+    "Server.drain": _drain,
     "DiskLog.__aenter__": _disk_log,
     "DiskLog.__aexit__": _disk_log,
     "DiskLog.aclose": _disk_log,

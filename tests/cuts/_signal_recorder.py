@@ -50,6 +50,14 @@ class SignalRecorder(Subscriber[Any], Subscription):
         if inner is not None:
             inner.on_complete()
 
+    def on_content(self, serializer: str | None, schema: str, /) -> "SignalRecorder":
+        """Let the subscriber choose how its elements are read, and stay in front of what it chooses."""
+        choose = getattr(self._inner, "on_content", None)
+        if choose is not None:
+            inner = choose(serializer, schema)
+            self._inner = inner if self._inner is not None else None
+        return self
+
     def __getattr__(self, name: str) -> Any:
         """Return a forwarding method for an optional batch method, if the subscriber has it."""
         if name not in {"on_next_many", "on_next_packed", "on_element_size"}:

@@ -16,6 +16,7 @@ from penstock.api import PenstockError, Subscriber, Subscription
 from penstock.core import Scope, Source
 from penstock.operators import Operator, OperatorBase
 from penstock.testing import LeakCensus
+from tests.operators.promises import NoTaps
 
 ELEMENTS: Final = 4
 
@@ -240,6 +241,7 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "filter, async": lambda factory: ops.filter(_slow_true),
     "tap": lambda factory: ops.tap(lambda element: None),
     "tap, async": lambda factory: ops.tap(_slowly),
+    "record": lambda factory: ops.record(NoTaps(), "x"),
     "scan": lambda factory: ops.scan(lambda total, element: element, object()),
     "pairwise": lambda factory: ops.pairwise(),
     "reduce": lambda factory: ops.reduce(lambda total, element: element, object()),
