@@ -35,6 +35,9 @@ from penstock.plugins import (
 MAX_SEND: Final = 256 << 10
 """Bytes that are handed to the system at a time, at most."""
 
+LONGEST_WAIT: Final = 1.0
+"""Seconds of one wait. A signal that comes right before the wait begins does not end it, and Ctrl-C must not wait for the peer."""
+
 
 class Wire:
     """One open socket."""
@@ -64,11 +67,12 @@ class Wire:
             return 0
 
     def wait(self, seconds: float | None, *, output: bool) -> None:
-        """Wait until `receive` may return something; with `output` also until `send` may."""
+        """Wait until `receive` may return something; with `output` also until `send` may. At most `seconds`, and at most `LONGEST_WAIT`."""
+        seconds = LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)
         if hasattr(select, "poll"):
             poll = select.poll()
             poll.register(self._sock, select.POLLIN | (select.POLLOUT if output else 0))
-            poll.poll(None if seconds is None else ceil(seconds * 1000))
+            poll.poll(ceil(seconds * 1000))
         else:  # pragma: no cover (Windows)
             select.select([self._sock], [self._sock] if output else [], [], seconds)
 
