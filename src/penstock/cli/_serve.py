@@ -18,7 +18,7 @@ from penstock.api import Limits
 from penstock.cli._load import load
 from penstock.cli._logs import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.runtime import Server, Service, describe_streams, raise_open_files, serve, serve_until_signal, tune_collector
+from penstock.runtime import DESCRIPTION, Server, Service, describe_streams, raise_open_files, serve, serve_until_signal, tune_collector
 
 HELP = "serve the publishers of a Python module"
 
@@ -59,7 +59,7 @@ async def run(options: argparse.Namespace) -> int:
 
     def announce(server: Server) -> None:
         tune_collector()  # now that the service and all plugins are loaded: none of it is looked at again
-        write(*(f"serving {', '.join(service.names())} at {address}" for address in server.addresses))
+        write(*(f"serving {', '.join(_offered(service))} at {address}" for address in server.addresses))
 
     # The whole process is the server, and it starts no child process that would need the lower limit.
     raise_open_files()
@@ -74,6 +74,11 @@ async def run(options: argparse.Namespace) -> int:
     )
     # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects 130 of a program after Ctrl-C.
     return 128 + signal.SIGINT if signal.SIGINT in received else status
+
+
+def _offered(service: Service) -> list[str]:
+    """Return the names of the publishers, without the one that describes them."""
+    return [name for name in service.names() if name != DESCRIPTION]
 
 
 def _write_lines(*lines: str) -> None:

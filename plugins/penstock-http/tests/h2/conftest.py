@@ -74,6 +74,10 @@ class Host(ConnectionHost):
     async def open(self, *_: Any, **__: Any) -> None:
         """Not called, as above."""
 
+    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+        """Refuse: a stream of this transport is a connection and reserves nothing."""
+        raise AssertionError("not used here")
+
     def start_soon(self, *_: Any, **__: Any) -> None:
         """Not called, as above."""
 
