@@ -201,7 +201,8 @@ class RemoteSubscription(Subscriber[Any], Subscription):
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
-        if isinstance(error, Rejected) and not error.processed:
+        is_unheard = self._peer is not None and self._peer.opened_at is None
+        if is_unheard or (isinstance(error, Rejected) and not error.processed):
             self._starts -= 1  # it has not begun, so the next time is no restart
         # A lost connection may be made again; a failure of the publisher is final.
         if not isinstance(error, Exception) or not may_reconnect(error) or not self._may_try_again(error):
