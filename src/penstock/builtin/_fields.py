@@ -10,9 +10,14 @@ BROKEN: Final = -1
 
 _LONGEST_VARINT: Final = 9
 
+# Ids and lengths are below 128 in most messages, and each stream begins with one of these messages.
+_ONE_BYTE: Final = tuple(bytes([number]) for number in range(0x80))
+
 
 def encode_number(number: int) -> bytes:
     """Return a number as a varint."""
+    if number < 0x80:
+        return _ONE_BYTE[number]
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -30,6 +35,8 @@ def read_number(body: bytes, position: int) -> tuple[int, int]:
     """Return the number at `position` and the position behind it, or `BROKEN` in the place of that."""
     if position == BROKEN:
         return 0, BROKEN
+    if position < len(body) and body[position] < 0x80:
+        return body[position], position + 1
     number = 0
     for index, byte in enumerate(body[position : position + _LONGEST_VARINT]):
         number |= (byte & 0x7F) << 7 * index

@@ -62,11 +62,10 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
         route = service.router.find(target)[0]
     except NoMatch:
         return None
-    options = service.options.get(route)
-    if options is None:
-        return None  # a handler of requests
-    serializer, _, kind, _ = options
-    return serializer_name(serializer, kind), type_name(kind)
+    if route.content is None and (options := service.options.get(route)) is not None:
+        serializer, _, kind, _ = options
+        route.content = serializer_name(serializer, kind), type_name(kind)
+    return route.content  # None for a handler of requests, and for a log
 
 
 async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:

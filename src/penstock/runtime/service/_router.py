@@ -76,12 +76,14 @@ class Pattern:
 class Route:
     """A pattern, its function, and how the texts of a name become the parameters of that function."""
 
-    __slots__ = ("_readers", "_required", "_takes_peer", "function", "is_generator", "pattern")
+    __slots__ = ("_readers", "_required", "_takes_peer", "content", "function", "is_generator", "pattern")
 
     def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type, payload: str = "") -> None:
         """Parameters annotated with `peer_type` get the identity of the peer. `payload` names a parameter that is not in the name."""
         self.pattern: Pattern = pattern
         self.function: Callable[..., Any] = function
+        self.content: tuple[str, str] | None = None
+        """The names of the serializer and of the type of the elements. Made once, by the first subscriber: each of them is told."""
         # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
         self.is_generator: bool = inspect.isasyncgenfunction(check_function(function, f"{pattern.text!r}"))
         parameters = open_parameters(function, f"{pattern.text!r}")
