@@ -1,4 +1,4 @@
-"""A program on asyncio that reads a service: `penstock.aio` has no run of trio. The service has one, in a thread of its own here."""
+"""A program on asyncio that reads a service: `penstock.aio` has no run of trio. The service has one, in another thread here."""
 
 import asyncio
 import concurrent.futures

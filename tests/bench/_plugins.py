@@ -1,4 +1,4 @@
-"""What the plugins cost: encodings beside the compact one, their serializers beside the standard json, WebSocket beside TCP."""
+"""The costs of the plugins: encodings beside the compact one, their serializers beside the standard json, WebSocket beside TCP."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager

@@ -56,7 +56,7 @@ def test_a_mistake_is_an_error_of_the_call(peer: blocking.Peer, call: object) ->
 
 @pytest.mark.parametrize("wrong", [iter([b"a"]), 3, {"": [b"a"]}])
 def test_a_publisher_that_cannot_be_published_is_refused_at_the_call(wrong: object) -> None:
-    """An iterator can be read once, a number is no iterable, and an empty name is no name."""
+    """An iterator can be read once, a number is not iterable, and an empty name is refused."""
     publishers = wrong if isinstance(wrong, dict) else {"name": wrong}
     with pytest.raises(UsageError):
         blocking.connect("tcp://127.0.0.1:1", publishers=publishers)

@@ -1,4 +1,4 @@
-"""The delegate of a client's session: what it does with the calls that a client has no use for."""
+"""The delegate of a client's session: its answers to the calls that a client has no use for."""
 
 from penstock.api import Model, Request, UsageError
 from penstock.session import SendingStream

@@ -12,7 +12,7 @@ from tests.recording._record import rows_of
 
 
 async def test_the_operator_records_streams_inside_a_process(tmp_path: Path) -> None:
-    """Each subscription is a stream of its own, under the name that it was given."""
+    """Each subscription is a separate stream, under the name that it was given."""
     with Recorder(tmp_path, detail="signals") as recorder:
         for _ in range(2):
             assert await collect(ops.pipe(range(10), ops.record(recorder, "digits"), ops.map(str))) == list("0123456789")

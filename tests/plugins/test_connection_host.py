@@ -16,7 +16,7 @@ def test_a_transport_that_attends_is_a_transport() -> None:
 
 
 def test_each_method_of_the_host_is_for_the_server_to_write() -> None:
-    """The class has no behaviour of its own, so a test may pass in any host."""
+    """The class is abstract, so a test may pass in any host."""
     own = {
         name
         for name, value in vars(ConnectionHost).items()

@@ -13,7 +13,7 @@ KILLS = 30
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls", "unix"])
 async def test_kills_cost_no_element(scheme: str, tmp_path: Path) -> None:
-    """Elements flow in both directions; each comes once, and what is kept for a loss stays within its bound."""
+    """Elements flow in both directions; each comes once, and the bytes that are kept for a loss stay within its bound."""
     with trio.fail_after(HANGS_AFTER):  # real sockets
         figures = await run_kills(KILLS, scheme=scheme, folder=tmp_path, options=tls_options(tmp_path) if scheme == "tls" else None)
     assert (figures.lost, figures.repeated) == (0, 0)

@@ -1,4 +1,4 @@
-"""The drain of one connection, without an extension: its end, and who is told."""
+"""The drain of one connection, without an extension: its end, and the peers that are told."""
 
 from penstock.api import Role
 from penstock.session._draining import DrainState

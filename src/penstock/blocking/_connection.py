@@ -35,6 +35,7 @@ class Connection:
         self._is_cut = True
         try:
             result = act(*arguments, **options)
+        # It is raised again. Only an interrupt, which is no Exception, may have cut the act in two.
         except Exception:
             self._is_cut = False
             raise

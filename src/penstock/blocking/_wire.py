@@ -162,7 +162,7 @@ def open_wire(settings: EndpointSettings) -> Wire:
     except OSError as error:
         sock.close()
         raise ConnectionLost(f"the peer disconnected immediately after the connection was opened: {error}") from error
-    except BaseException:
+    except BaseException:  # an interrupt, too: it is raised again when the socket is closed
         sock.close()
         raise
     return wire
@@ -186,7 +186,7 @@ def _open_tcp(url: Url, deadline: float) -> socket.socket:
         except OSError as error:
             sock.close()
             failures[str(error)] = None
-        except BaseException:
+        except BaseException:  # an interrupt, too: it is raised again when the socket is closed
             sock.close()
             raise
         else:
@@ -202,7 +202,7 @@ def _open_unix(url: Url, options: TransportOptions, deadline: float) -> Wire:
     except OSError as error:
         sock.close()
         raise ConnectionLost(f"no server answers at {url}: {error}") from error
-    except BaseException:
+    except BaseException:  # an interrupt, too: it is raised again when the socket is closed
         sock.close()
         raise
 

@@ -105,7 +105,7 @@ class _ActivePosition:
                 return Request(target.model, PositionedName(target.data.decode(), start, stop).encode())
             return PositionedName(target, start, stop)
         except (UsageError, UnicodeDecodeError):
-            # The places stand in the name as well, or the target is no name.
+            # The places stand in the name as well, or the target is a request.
             self._link.break_off("protocol:position")
             return target
 

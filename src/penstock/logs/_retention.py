@@ -84,7 +84,7 @@ class Retention:
         return None
 
     def keeps_all(self, state: PartitionState) -> bool:
-        """Return whether nothing is dropped, whatever the groups are. Asked with each commit, before the groups are read."""
+        """Return whether nothing is dropped, with any groups. Asked with each commit, before the groups are read."""
         if self.acknowledged:
             return state.floor <= state.earliest
         return self.max_age is None and self.exceeded_by(state.latest - state.earliest, state.size) is None

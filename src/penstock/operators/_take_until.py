@@ -4,7 +4,7 @@ Rules of this file:
 
 * `stop` is subscribed to first, and one element of it is requested at once.
 * If `stop` has its element at hand, no element of the source goes on. Some sources signal such an element inside `request`: a topic
-  with retained elements, `single`. Others signal it from a task of theirs, one or two scheduler passes later: a list, a generator, a
+  with retained elements, `single`. Others signal it from another task, one or two scheduler passes later: a list, a generator, a
   channel. So the source gets no request during the head start of `stop`.
 * The head start ends when `stop` has begun no further task for `QUIET_PASSES` scheduler passes: an operator with an async function
   begins a task when an element reaches it.

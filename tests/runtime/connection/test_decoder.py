@@ -74,7 +74,7 @@ async def read(name: str, url: str = "memory://a", **options: Any) -> list[Any]:
     [("quote", [{"price": 1}, {"price": 2}]), ("text/word", ["word"]), ("bytes", [b'{"price": 3}'])],
 )
 async def test_without_a_serializer_elements_are_read_as_announced(name: str, elements: list[Any]) -> None:
-    """By a stream of its own, of a connection, and of a source."""
+    """By a stream alone, of a connection, and of a source."""
     assert await read(name) == elements
     async with penstock.serve(service(), "memory://a"), penstock.connect("memory://a") as peer:
         async with peer.subscribe(name) as stream:
@@ -90,7 +90,7 @@ async def test_a_program_that_wants_bytes_gets_them(options: Any) -> None:
 
 
 async def test_the_type_of_the_program_is_for_the_format_that_is_announced() -> None:
-    """The name of the type is not compared: each side has a class of its own."""
+    """The name of the type is not compared: each side has another class."""
     assert await read("quote", type=Quote) == [Quote(1), Quote(2)]
     assert await read("bytes", type=Quote) == [Quote(3)]  # bytes may be anything
 
@@ -158,7 +158,7 @@ async def test_an_answer_stays_bytes() -> None:
 
 
 def test_an_announcement_chooses_within_the_rules_of_the_program() -> None:
-    """For `penstock cat`: what is text already stays as it is, and bytes are read as JSON if that is asked for."""
+    """For `penstock cat`: a text stays as it is, and bytes are read as JSON if that is asked for."""
     registry = build_registry()
     as_text = Announced(registry, raw=frozenset({"bytes", "json"}))
     assert [as_text.find(name) for name in ("bytes", "json", None)] == [None, None, None]

@@ -1,4 +1,4 @@
-"""Taps see each signal of a stream on both sides of a connection, whatever shape its elements travel in."""
+"""Taps see each signal of a stream on both sides of a connection, in each form that its elements travel in."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -125,7 +125,7 @@ async def test_a_stream_that_begins_before_the_hello_has_all_its_rows() -> None:
 
 
 class _Picky:
-    """A plugin that taps nothing, something that is no tap, or a tap that raises."""
+    """A plugin that taps nothing, an object that is not a tap, or a tap that raises."""
 
     def __init__(self, tap: object) -> None:
         self.tap, self.asked = tap, 0
@@ -150,7 +150,7 @@ class _RaisingTap:
 @PROTOCOLS
 @pytest.mark.parametrize("kind", ["none", "wrong", "raises"])
 async def test_a_stream_goes_on_without_a_tap_and_with_a_broken_one(scheme: str, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """None is silent; an object that is no tap and a tap that raises are reported once, and the stream is whole."""
+    """None is silent; an object that is not a tap and a tap that raises are reported once, and the stream is whole."""
     raising = _RaisingTap()
     picky = _Picky({"none": None, "wrong": "a text", "raises": raising}[kind])
     caplog.set_level(logging.ERROR)
@@ -180,7 +180,7 @@ async def test_two_plugins_both_get_the_rows() -> None:
 
 
 class _Named:
-    """A plugin with a name of its own: a registry refuses two of one name."""
+    """A plugin with another name: a registry refuses two of one name."""
 
     def __init__(self, taps: Taps, name: str) -> None:
         self._taps, self.__name__ = taps, name

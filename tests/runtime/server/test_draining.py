@@ -150,7 +150,7 @@ async def test_a_drain_that_is_cancelled_ends_with_the_block_of_the_server(autoj
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_what_a_client_asks_for_goes_over_the_next_connection(autojump_clock: object, protocol: str) -> None:
-    """What runs goes on over the old one."""
+    """A running stream goes on over the old connection."""
     async with trio.open_nursery() as nursery:
         async with penstock.serve(service_of("a"), "memory://a") as old:
             async with penstock.connect(f"{protocol}memory://a", reconnect=penstock.Reconnect()) as peer:

@@ -72,7 +72,7 @@ class _MovingStream(BatchRelay[Any]):
         if not self._is_subscribed:
             self._is_subscribed = True
             super().on_subscribe(subscription)
-        elif self._subscriber is not None:  # rule 2.5: one on_subscribe, whatever the number of connections
+        elif self._subscriber is not None:  # rule 2.5: one on_subscribe, for any number of connections
             self._upstream = subscription
             if self._requested:
                 subscription.request(self._requested)

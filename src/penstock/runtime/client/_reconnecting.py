@@ -7,7 +7,7 @@ Rules of this file:
 * A stream or a request that the program asks for while the connection is away waits for the next one. It fails with the last error if the
   policy gives up.
 * A server that drains is left as soon as it says so: what is asked for from then on waits for the next connection, and what the server has
-  refused goes over it, too. What runs goes on over the old connection until it ends.
+  refused goes over it, too. A running stream goes on over the old connection until it ends.
 * A source looks for the connection each time that it is attached, so a pipe with `retry` goes on over the next connection.
 """
 

@@ -34,7 +34,7 @@ def check_guard(service: Service, url: str, registry: Registry) -> None:
 
 
 def check_exposed(service: Service, url: str, registry: Registry) -> None:
-    """Raise UsageError for an address that other machines reach, in the clear, if the service lets everybody in."""
+    """Raise UsageError for an address that other machines reach, in the clear, if the service lets every client in."""
     parsed = listening_url(url)
     is_examined = service.authenticate is not None or service.is_guarded
     if not is_examined and registry.transport(parsed.transport).is_exposed(parsed):

@@ -226,7 +226,7 @@ def _read_enum(kind: type[Enum], text: str) -> Any:
         # By value, and not by the name of the member: names are for programs, and values for the wire.
         return kind(text)
     except ValueError:
-        return kind(_read_int(text))  # raises ValueError for a text that is no value at all
+        return kind(_read_int(text))  # raises ValueError for a text that is not a value
 
 
 _FORMS: Final[dict[type, Callable[[str], Any]]] = {

@@ -12,9 +12,9 @@ class Rule:
     number: str
     """As the specification numbers it."""
     text: str
-    """What it demands, in short."""
+    """Its demand, in short."""
     how: str
-    """What is looked at, or why a trace cannot show it."""
+    """The signals that the audit compares, or why a trace cannot show it."""
     is_shown: bool = attrs.field(kw_only=True)
     """True if a trace shows whether it was kept."""
 
@@ -44,4 +44,4 @@ FINDINGS: Final = {
     "1.9": "the first signal is not on_subscribe, or on_subscribe came again",
     "3.9": "a request of 0 or less that no on_error answers",
 }
-"""What the audit reports, by the rule."""
+"""The reports of the audit, by the rule."""
