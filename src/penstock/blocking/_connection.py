@@ -35,7 +35,7 @@ class Connection:
         self._is_cut = True
         try:
             result = act(*arguments, **options)
-        # It is raised again. Only an interrupt, which is no Exception, may have cut the act in two.
+        # It is raised again. Only an interrupt may have cut the act in two, and that is not an Exception.
         except Exception:
             self._is_cut = False
             raise

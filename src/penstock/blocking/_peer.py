@@ -69,7 +69,7 @@ class Peer:
             connection.endpoint.raise_reason()
 
     def run(self, seconds: float | None = None) -> None:
-        """Act on what the peer sends for that number of seconds, or until the connection is over: the peer reads the `publishers` meanwhile.
+        """Act on what the peer sends for `seconds`, or until the connection is over: the peer reads the `publishers` meanwhile.
 
         With 0 it acts on what has arrived, and returns. A program that works for longer than `Limits.keepalive` between two other calls
         calls this one, because the connection would be taken for dead.
