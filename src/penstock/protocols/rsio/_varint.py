@@ -22,6 +22,8 @@ def encode_varint(n: int) -> bytes:
     """Return `n` as a varint. Raises UsageError for a number below 0 or above 2^63-1."""
     if 0 <= n < 0x80:
         return _ONE_BYTE[n]
+    if 0x80 <= n < 0x4000:
+        return (n & 0x7F | 0x80 | n >> 7 << 8).to_bytes(2, "little")  # the lengths of most documents: no loop
     if not 0 <= n <= LARGEST_VARINT:
         # The text gives the size and not the number: Python refuses to print integers of more than 4,300 digits.
         raise UsageError(f"a varint holds 0 to 2^63-1, and was given an integer of {n.bit_length()} bits{' below zero' if n < 0 else ''}")
@@ -38,13 +40,13 @@ class _Lengths(dict[int, bytes]):
 
     def __missing__(self, n: int) -> bytes:
         encoded = encode_varint(n)
-        # Bounded: 2,048 entries take 0.2 MB. Longer elements cost more than their header does.
+        # Bounded: the lengths of at most two bytes, 1.7 MB if all of them occur. Longer elements cost more than their header does.
         if n < MOST_LENGTHS:
             self[n] = encoded
         return encoded
 
 
-MOST_LENGTHS: Final = 2048
+MOST_LENGTHS: Final = 0x4000
 
 LENGTHS: Final = _Lengths()
 """Returns the varint of a length: ``LENGTHS[n]``."""
