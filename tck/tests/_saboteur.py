@@ -53,6 +53,14 @@ from tck.tests._honest_verifications import (
     HonestTaskPublisher,
 )
 
+MODEL = "random_requests_and_cancels_follow_the_model"
+SUBSCRIBER_MODEL = "random_signals_follow_the_model_of_a_subscriber"
+DRAFT_MODEL = "random_calls_follow_the_model"
+DRAFT_SUBSCRIBER_MODEL = "random_signals_follow_the_model_of_a_draft_subscriber"
+
+MODELS = frozenset({MODEL, SUBSCRIBER_MODEL, DRAFT_MODEL, DRAFT_SUBSCRIBER_MODEL})
+"""The models see most faults. A saboteur names one of them if the fault is one that only the model was made for."""
+
 FOLDER = Path(__file__).parent / "saboteurs"
 
 
@@ -152,6 +160,11 @@ def all_saboteurs() -> list[Saboteur]:
 
 
 __all__ = [
+    "DRAFT_MODEL",
+    "DRAFT_SUBSCRIBER_MODEL",
+    "MODEL",
+    "MODELS",
+    "SUBSCRIBER_MODEL",
     "Saboteur",
     "all_saboteurs",
     "processor_saboteur",

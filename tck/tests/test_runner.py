@@ -21,7 +21,7 @@ from penstock_tck import (
     run_checks,
     validate,
 )
-from penstock_tck._publisher_checks import _model
+from penstock_tck import _random_scripts as scripts
 
 from penstock.api import UsageError
 from tck.tests._honest_verifications import HonestSynchronousPublisher
@@ -275,8 +275,8 @@ class _CountsScripts(HonestSynchronousPublisher):
 def test_a_slow_publisher_gets_fewer_random_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a second of the processor no script begins, but LEAST_SCRIPTS are played. A declared number is played in full."""
     clock = itertools.count(step=10)
-    monkeypatch.setattr(_model, "process_time", lambda: next(clock))
-    for declared, played in ((None, _model.LEAST_SCRIPTS), (50, 50)):
+    monkeypatch.setattr(scripts, "process_time", lambda: next(clock))
+    for declared, played in ((None, scripts.LEAST_SCRIPTS), (50, 50)):
         verification = type("Counts", (_CountsScripts,), {"model_seeds": declared, "made": 0})
         (result,) = run_checks(verification, ["random_requests_and_cancels_follow_the_model"])
         assert result.outcome is Outcome.PASSED

@@ -243,3 +243,15 @@ def test_the_transcript_shows_both_directions() -> None:
     source.emit("a")
     assert "<- request(1)" in source.transcript()
     assert "-> on_next('a')" in source.transcript()
+
+
+def test_the_hook_signals_inside_a_request() -> None:
+    """The element comes before request() returns; an illegal request does not call the hook."""
+    seen: list[Any] = []
+    source = ManualPublisher(when_requested=lambda asked, n: (seen.append(n), asked.emit("inside")))
+    subscriber = Scripted(on_next=lambda _: seen.append("on_next"))
+    source.subscribe(subscriber)
+    subscriber.subscription.request(2)
+    seen.append("returned")
+    subscriber.subscription.request(0)
+    assert seen == [2, "on_next", "returned"]

@@ -18,7 +18,7 @@ from penstock.testing._manual_publisher import ManualDraftSubscription, ManualPu
 from penstock.testing._manual_subscriber import ManualSubscriber
 from penstock.testing._message_list import MessageList
 from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState
-from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
+from penstock.testing._seeded_scheduler import SEEDING_WORKS, reseed, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
 from penstock.testing._task_steps import StepOutcome, cancel_at_step
 from penstock.testing._transcript import Record, Transcript, Violation, shown
@@ -54,6 +54,7 @@ __all__ = [
     "is_dropped",
     "live_tasks",
     "referrers",
+    "reseed",
     "run_virtual",
     "seeded",
     "settle",

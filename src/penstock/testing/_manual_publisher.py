@@ -10,11 +10,14 @@
     await source.expect_no_calls()
 
 The methods that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break a rule on purpose use `misbehave`:
-``source.misbehave("on_next", "too much")``. Rules that the subscriber breaks are in `violations` and fail the next expectation.
+``source.misbehave("on_next", "too much")``. To signal inside a request (rules 3.10, 3.11), give a hook:
+``ManualPublisher(when_requested=lambda source, n: source.emit(1))``.
+Rules that the subscriber breaks are in `violations` and fail the next expectation.
 """
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import trio
@@ -30,7 +33,9 @@ _MAX_UNREAD_CALLS = 10_000
 class ManualSubscriptionBase:
     """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and the breaches of its subscriber."""
 
-    def __init__(self, name: str, subscriber: Any, *, record: Transcript, rule_set: RuleSet, waiters: Waiters) -> None:
+    def __init__(
+        self, name: str, subscriber: Any, *, record: Transcript, rule_set: RuleSet, when_called: Callable[[int | None], object]
+    ) -> None:
         self.name = name
         self.subscriber = subscriber
         self.requests: list[int] = []
@@ -44,7 +49,7 @@ class ManualSubscriptionBase:
         """Where the subscriber called this subscription from, each place once: "inside on_next", "outside any signal"."""
         self._record = record
         self._rule_set = rule_set
-        self._waiters = waiters
+        self._when_called = when_called
         self._thread = threading.get_ident()
         # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
@@ -64,7 +69,7 @@ class ManualSubscriptionBase:
         self.requests.append(demand)
         self._unread.append(demand)
         self.requested = add_demand(self.requested, demand)
-        self._waiters.wake()
+        self._when_called(demand)
 
     def cancel(self) -> None:
         """Count a cancel (rule 3.12)."""
@@ -72,7 +77,7 @@ class ManualSubscriptionBase:
         self._refuse_if_over("cancel")
         self.cancels += 1
         self._unread.append("cancel")
-        self._waiters.wake()
+        self._when_called(None)
 
     def _record_call(self, method: str, argument: str, rule_when_over: str) -> None:
         self._record.add(self.name, f"<- {method}({argument})")
@@ -166,14 +171,26 @@ class ManualDraftSubscription(ManualSubscriptionBase):
 
 
 class ManualPublisher:
-    """Signals on command, to its newest subscriber. `subscriptions` has all of them."""
+    """Signals on command, to its newest subscriber. `subscriptions` has all of them.
 
-    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, rule_set: RuleSet = MODERN, within: float = 0.0) -> None:
+    `when_requested` is called inside each legal request, with this publisher and the number.
+    """
+
+    def __init__(
+        self,
+        name: str = "p1",
+        *,
+        transcript: Transcript | None = None,
+        rule_set: RuleSet = MODERN,
+        within: float = 0.0,
+        when_requested: Callable[["ManualPublisher", int], object] | None = None,
+    ) -> None:
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
         self.subscriptions: list[ManualSubscriptionBase] = []
         self._rule_set = rule_set
         self._within = within
+        self._when_requested = when_requested
         self._call_waiters = Waiters()
 
     def subscribe(self, subscriber: Any, /) -> None:
@@ -183,7 +200,9 @@ class ManualPublisher:
         subscription_type: type[ManualSubscriptionBase] = (
             ManualDraftSubscription if self._rule_set.request == "request_more" else ManualSubscription
         )
-        subscription = subscription_type(self.name, subscriber, record=self.record, rule_set=self._rule_set, waiters=self._call_waiters)
+        subscription = subscription_type(
+            self.name, subscriber, record=self.record, rule_set=self._rule_set, when_called=self._react_to_call
+        )
         self.subscriptions.append(subscription)
         subscription.signal("on_subscribe", subscription)
 
@@ -213,6 +232,12 @@ class ManualPublisher:
     def violations(self) -> list[Violation]:
         """Every rule that a subscriber broke."""
         return self.record.violations_of(self.name)
+
+    def _react_to_call(self, n: int | None) -> None:
+        """Wake expectations, and call the hook if it was a legal request."""
+        self._call_waiters.wake()
+        if n is not None and self._when_requested is not None:
+            self._when_requested(self, n)
 
     # ------------------------------------------------------------------ commands
 

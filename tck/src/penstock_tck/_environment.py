@@ -38,10 +38,12 @@ class Environment:
         self.ledgers.append(probe.ledger)
         return probe
 
-    def publisher(self) -> ManualPublisher:
-        """Return a fresh manual publisher that writes to the transcript of this run."""
+    def publisher(self, **hooks: Any) -> ManualPublisher:
+        """Return a fresh manual publisher that writes to the transcript of this run; `hooks` as in `ManualPublisher`."""
         self._publishers += 1
-        return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, rule_set=self.profile.dialect, within=self.within)
+        return ManualPublisher(
+            f"p{self._publishers}", transcript=self.transcript, rule_set=self.profile.dialect, within=self.within, **hooks
+        )
 
     def left_open(self) -> list[str]:
         """Return the names of the probes whose subscription was neither cancelled nor ended."""

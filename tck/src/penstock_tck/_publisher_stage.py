@@ -32,8 +32,6 @@ class PublisherStage(Verification):
     """Whether on_complete comes with the last element, without a further request."""
     synchronous_bound: ClassVar[int | None] = None
     """How many elements one request may signal before it returns (rule 3.4); None declares no bound."""
-    model_seeds: ClassVar[int | None] = None
-    """How many random scripts of requests and cancels are compared with the model of a stream; None: 300, or what a second permits."""
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it subscribed."""
     errors_overtake: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from penstock_tck._result import CheckResult, Outcome
 from penstock_tck._rules import Account, Rule, chapter
 
 NOT_EXERCISED: Final = "not exercised"
-_WORST_FIRST: Final = (Outcome.FAILED, Outcome.WAIVED, Outcome.PASSED, Outcome.OBSERVED, Outcome.NOT_APPLICABLE)
+_WORST_FIRST: Final = (Outcome.FAILED, Outcome.WAIVED, Outcome.PASSED, Outcome.OBSERVED, Outcome.VACUOUS, Outcome.NOT_APPLICABLE)
 
 
 @attrs.frozen(kw_only=True)

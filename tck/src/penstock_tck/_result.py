@@ -18,6 +18,8 @@ class Outcome(Enum):
     WAIVED = "waived"
     NOT_APPLICABLE = "not applicable"
     OBSERVED = "observed"
+    VACUOUS = "vacuous"
+    """It ran, and nothing came that it could have judged."""
 
 
 @attrs.frozen(kw_only=True)

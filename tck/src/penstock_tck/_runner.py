@@ -19,7 +19,7 @@ from penstock_tck._capabilities import missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
-from penstock_tck._verification import CheckFailed, Verification
+from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
 
 
@@ -83,7 +83,7 @@ def _apply_waiver(verification: type[Verification], check: Check, result: CheckR
 def _run_once(verification: type[Verification], check: Check, seed: int) -> CheckResult:
     transcript = Transcript()
     faults: list[str] = []
-    ends: list[tuple[str, tuple[str, ...]]] = []
+    ends: list[_End] = []
     began = time.perf_counter()
     with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
@@ -98,41 +98,53 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
     faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
-    observed, left_open = ends[0] if ends else ("", ())
+    end = ends[0] if ends else _End()
     return result_of(
         verification,
         check,
-        _outcome(check, faults),
-        seen="\n".join(dict.fromkeys(faults)) or observed,
-        transcript=transcript.text() if faults or observed else "",
+        _outcome(check, faults, end),
+        seen="\n".join(dict.fromkeys(faults)) or end.observed or end.missing,
+        transcript=transcript.text() if faults or end.observed else "",
         seconds=time.perf_counter() - began,
         seed=seed,
-        left_open=left_open,
+        left_open=end.left_open,
     )
 
 
-def _outcome(check: Check, faults: list[str]) -> Outcome:
+@attrs.frozen(kw_only=True)
+class _End:
+    """How the body of a check ended: its observation, the evidence that it missed, and the probes that it left open."""
+
+    observed: str = ""
+    missing: str = ""
+    left_open: tuple[str, ...] = ()
+
+
+def _outcome(check: Check, faults: list[str], end: _End) -> Outcome:
     if faults:
         return Outcome.FAILED
+    if end.missing:
+        return Outcome.VACUOUS
     return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
 
 
-async def _run_body(
-    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog
-) -> tuple[str, tuple[str, ...]]:
-    """Run the body of the check under a fresh nursery; return what it observed, and the probes that it left open."""
-    observed: object = None  # if the watchdog cancels the nursery, these two keep their initial values
-    left_open: tuple[str, ...] = ()
+async def _run_body(verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog) -> _End:
+    """Run the body of the check under a fresh nursery; return how it ended."""
+    end = _End()  # it stays so if the watchdog cancels the nursery
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
         stage = verification()
         stage.env = Environment(nursery, transcript, verification.profile, within=verification.settle_seconds)
-        observed = await getattr(stage, check.name)()
+        observed, missing = None, ""
+        try:
+            observed = await getattr(stage, check.name)()
+        except Vacuous as vacuous:
+            missing = str(vacuous)
         # Signals that come after the end of the body are judged, too.
         await settle()
-        left_open = tuple(stage.env.left_open())
+        end = _End(observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open()))
         nursery.cancel_scope.cancel()
-    return str(observed or ""), left_open
+    return end
 
 
 def _describe(error: BaseException) -> list[str]:

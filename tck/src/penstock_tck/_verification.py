@@ -17,6 +17,10 @@ class CheckFailed(AssertionError):
     """A check saw something that breaks its rules. The text says what."""
 
 
+class Vacuous(Exception):
+    """A check ran to its end, but nothing came that it could have judged. The text says what was missing."""
+
+
 class Verification:
     """The base of all verifications. Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
 
@@ -31,6 +35,8 @@ class Verification:
     """Real seconds after which a run of one check is ended. Only an endless run needs them."""
     recursion_bound: ClassVar[int] = 1
     """How deep calls of on_next may be nested (rule 3.3)."""
+    model_seeds: ClassVar[int | None] = None
+    """How many random scripts a check compares with its model; None: 300, or what a second of the processor permits."""
     waivers: ClassVar[Mapping[str, str]] = {}
     """Optional checks that may fail, each with the reason. A waiver that is no longer needed fails."""
     abstract: ClassVar[bool] = False
@@ -47,9 +53,9 @@ class Verification:
         """Return a fresh recording subscriber; `hooks` as in `penstock.testing.ManualSubscriber`."""
         return self.env.subscriber(**{"recursion_bound": self.recursion_bound, **hooks})
 
-    def manual_publisher(self) -> ManualPublisher:
-        """Return a fresh publisher that emits on command."""
-        return self.env.publisher()
+    def manual_publisher(self, **hooks: Any) -> ManualPublisher:
+        """Return a fresh publisher that emits on command; `hooks` as in `penstock.testing.ManualPublisher`."""
+        return self.env.publisher(**hooks)
 
     def fail(self, seen: str) -> NoReturn:
         """End the check. `seen` gives the observed and the expected behaviour."""
@@ -59,6 +65,11 @@ class Verification:
         """End the check with `seen` unless `holds`."""
         if not holds:
             raise CheckFailed(seen)
+
+    def require_evidence(self, came: object, missing: str) -> None:
+        """End the check as vacuous unless something came that it could judge. `missing` says what did not come."""
+        if not came:
+            raise Vacuous(missing)
 
     def note(self, text: str) -> None:
         """Write a line into the transcript."""

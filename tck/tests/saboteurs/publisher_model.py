@@ -3,9 +3,7 @@
 import trio
 
 from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
-from tck.tests._saboteur import publisher_saboteur
-
-MODEL = "random_requests_and_cancels_follow_the_model"
+from tck.tests._saboteur import MODEL, publisher_saboteur
 
 
 class ForgetsARequestDuringACheckpoint(TaskSubscription):
