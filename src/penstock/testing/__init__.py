@@ -2,7 +2,8 @@
 
 * `ManualSubscriber` requests on command, records every signal and checks it against the rules. `ManualPublisher` signals on command,
   records demand, and breaks rules on command. Both write a readable `Transcript`.
-* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
+* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked. `WorkerThreads` makes
+  both wait for threads.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.
@@ -23,6 +24,7 @@ from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
 from penstock.testing._task_steps import StepOutcome, cancel_at_step
 from penstock.testing._transcript import Record, Transcript, Violation, shown
 from penstock.testing._virtual_run import run_virtual
+from penstock.testing._worker_threads import WorkerThreads
 
 __all__ = [
     "DRAFT",
@@ -48,6 +50,7 @@ __all__ = [
     "SubscriberState",
     "Transcript",
     "Violation",
+    "WorkerThreads",
     "cancel_at_step",
     "check_encoding",
     "check_log",

@@ -32,6 +32,8 @@ class PublisherStage(Verification):
     """Whether on_complete comes with the last element, without a further request."""
     synchronous_bound: ClassVar[int | None] = None
     """How many elements one request may signal before it returns (rule 3.4); None declares no bound."""
+    call_seconds: ClassVar[float | None] = None
+    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5); None declares no bound."""
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it subscribed."""
     errors_overtake: ClassVar[bool] = False
@@ -174,8 +176,10 @@ class PublisherStage(Verification):
             await probe.expect_elements(min(after, len(probe.elements)))
         await probe.expect_error(error)
 
-    async def expect_silence(self, probe: ManualSubscriber) -> None:
-        """Settle, so that late signals can come; expect no signal after that, for an hour of virtual time. Checkpoints."""
+    async def expect_silence(self, probe: ManualSubscriber, *, requests_again: bool = True) -> None:
+        """Settle, so that late signals can come. Expect no signal after that, for an hour of virtual time, although the probe
+        `requests_again`. Checkpoints.
+        """
         await self.settle()
         probe.check()
         over = not probe.ledger.is_open
@@ -185,4 +189,6 @@ class PublisherStage(Verification):
         probe.silence()
         await probe.drain()
         await probe.expect_nothing()
+        if requests_again and self.profile.request_when_over_raises is None and probe.subscription is not None:
+            probe.request(1)  # rule 3.6: it does nothing, unless the subscription still lives
         await probe.expect_nothing(3600)  # virtual seconds, which pass at once

@@ -42,6 +42,7 @@ class SubscriberSignalChecks(SubscriberStage):
             if not await self.feed(upstream, 1):
                 break
         await self.finish_upstream(upstream)
+        self.require_evidence(upstream.subscription.call_places, "the subscriber made no call")
 
     @check("2.11", needs=[REPORTS])
     async def handlers_see_all_signals_in_order(self) -> None:
@@ -66,6 +67,7 @@ class SubscriberSignalChecks(SubscriberStage):
             upstream.cancelled or end == ["on_complete"], f"the last signal that the handlers saw was {end or 'none'}, not on_complete"
         )
         await self.finish_upstream(upstream)
+        self.require_evidence(sent, "nothing was requested, so no element was sent")
 
     @check("2.13")
     async def on_subscribe_refuses_none(self) -> None:
