@@ -2,8 +2,8 @@
 
 * `ManualSubscriber` requests on command, records every signal and checks it against the rules. `ManualPublisher` signals on command,
   records demand, and breaks rules on command. Both write a readable `Transcript`.
-* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked. `WorkerThreads` makes
-  both wait for threads.
+* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
+  `WorkerThreads` makes both wait for threads.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.

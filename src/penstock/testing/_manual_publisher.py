@@ -17,7 +17,8 @@ Rules that the subscriber breaks are in `violations` and fail the next expectati
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import trio
@@ -26,6 +27,7 @@ from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, UsageError
 from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet
 from penstock.testing._transcript import Transcript, Violation, shown
+from penstock.testing._worker_threads import linger
 
 _MAX_UNREAD_CALLS = 10_000
 
@@ -50,13 +52,34 @@ class ManualSubscriptionBase:
         self._record = record
         self._rule_set = rule_set
         self._when_called = when_called
+        self.any_thread = False
+        """Whether calls may come from other threads than the run's, one after the other."""
         self._thread = threading.get_ident()
+        self._calling: list[int] = []  # the threads that are inside a call; serial calls have one at most, and nested ones the same
         # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
 
     # ------------------------------------------------------------------ called by the subscriber
 
     def _receive_request(self, n: int) -> None:
+        with self._serial_call(self._rule_set.request):
+            self._accept_request(n)
+
+    @contextmanager
+    def _serial_call(self, method: str) -> Iterator[None]:
+        """Record a violation if another thread is inside a call (rule 2.7)."""
+        thread = threading.get_ident()
+        if any(other != thread for other in self._calling):
+            self._violate("2.7", f"{method} was called while another thread was inside a call of this subscription")
+        self._calling.append(thread)
+        try:
+            if thread != self._thread:
+                linger(len(self.requests))
+            yield
+        finally:
+            self._calling.remove(thread)
+
+    def _accept_request(self, n: int) -> None:
         name = self._rule_set.request
         self._record_call(name, shown(n), "3.6")
         self._refuse_if_over(name)
@@ -73,6 +96,10 @@ class ManualSubscriptionBase:
 
     def cancel(self) -> None:
         """Count a cancel (rule 3.12)."""
+        with self._serial_call("cancel"):
+            self._accept_cancel()
+
+    def _accept_cancel(self) -> None:
         self._record_call("cancel", "", "3.7")
         self._refuse_if_over("cancel")
         self.cancels += 1
@@ -86,7 +113,7 @@ class ManualSubscriptionBase:
             self.call_places.append(place)
         if len(self._unread) > _MAX_UNREAD_CALLS:
             raise UsageError(f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read")
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._thread and not self.any_thread:
             self._violate("2.7", f"{method} was called from another thread than the run's")
         self._check_call_inside_signal(method)
         if self.over and not self._ending:
@@ -173,7 +200,8 @@ class ManualDraftSubscription(ManualSubscriptionBase):
 class ManualPublisher:
     """Signals on command, to its newest subscriber. `subscriptions` has all of them.
 
-    `when_requested` is called inside each legal request, with this publisher and the number.
+    `when_requested` is called inside each legal request, with this publisher and the number. With `any_thread`, calls may come from other
+    threads than the run's, one after the other.
     """
 
     def __init__(
@@ -183,6 +211,7 @@ class ManualPublisher:
         transcript: Transcript | None = None,
         rule_set: RuleSet = MODERN,
         within: float = 0.0,
+        any_thread: bool = False,
         when_requested: Callable[["ManualPublisher", int], object] | None = None,
     ) -> None:
         self.name = name
@@ -190,6 +219,7 @@ class ManualPublisher:
         self.subscriptions: list[ManualSubscriptionBase] = []
         self._rule_set = rule_set
         self._within = within
+        self._any_thread = any_thread
         self._when_requested = when_requested
         self._call_waiters = Waiters()
 
@@ -203,6 +233,7 @@ class ManualPublisher:
         subscription = subscription_type(
             self.name, subscriber, record=self.record, rule_set=self._rule_set, when_called=self._react_to_call
         )
+        subscription.any_thread = self._any_thread
         self.subscriptions.append(subscription)
         subscription.signal("on_subscribe", subscription)
 

@@ -22,8 +22,8 @@ def run_virtual(
 ) -> T:
     """Run `async_fn(*args)` under trio with a clock that jumps when every task sleeps. Return its result.
 
-    The order of tasks depends on `seed` (None: a random order). With `threads`, neither the clock nor `settle` overtakes a thread that works
-    for a task. Raises what the function raises.
+    The order of tasks depends on `seed` (None: a random order). With `threads`, neither the clock nor `settle` overtakes a thread that
+    works for a task. Raises what the function raises.
     """
     clock = trio.testing.MockClock(autojump_threshold=0)
     with seeded(seed):

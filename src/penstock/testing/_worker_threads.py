@@ -10,6 +10,7 @@ Rules of this file
 """
 
 import inspect
+import threading
 from time import monotonic
 from typing import Final
 
@@ -18,6 +19,7 @@ import trio
 import trio.testing
 
 _PAUSE: Final = 0.001
+_LINGERS: Final = 20
 _RUN_SYNC: Final = inspect.unwrap(trio.to_thread.run_sync).__code__
 
 _WATCH: "Final[trio.lowlevel.RunVar[WorkerThreads | None]]" = trio.lowlevel.RunVar("penstock.testing.worker_threads", default=None)
@@ -43,7 +45,7 @@ class WorkerThreads(trio.abc.Instrument):
         _WATCH.set(self)
 
     def before_io_wait(self, timeout: float) -> None:
-        """Keep the clock from jumping while a thread works. trio calls this before it waits for input, and so before it lets the clock jump."""
+        """Keep the clock from jumping while a thread works. trio calls this before it waits for input or lets the clock jump."""
         del timeout
         active = trio.testing.active_thread_count()
         if active and not self._holding and active != self._idle and _is_working():
@@ -69,6 +71,15 @@ class WorkerThreads(trio.abc.Instrument):
                 return True
             await trio.testing.wait_all_tasks_blocked(_PAUSE)
         return False
+
+
+def linger(number: int) -> None:
+    """Let other threads run for a moment, inside one of the first signals or calls that come from another thread.
+
+    So two that overlap are seen to. `number` counts them: a long stream would take too long.
+    """
+    if number <= _LINGERS:
+        threading.Event().wait(_PAUSE)
 
 
 async def wait_for_threads() -> None:

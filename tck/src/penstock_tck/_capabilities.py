@@ -85,6 +85,8 @@ CALL_SECONDS: Final = Capability(
     "call_seconds", lambda verification: "it does not declare call_seconds" if verification.call_seconds is None else ""
 )
 """The class declares how long request(1) and cancel() may take."""
+ONE_THREAD: Final = Capability("one thread", lambda verification: "it declares other_threads = True" if verification.other_threads else "")
+"""Signals and calls come from the thread of the run only."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it subscribed."""
 

@@ -4,12 +4,13 @@ Rules of this file
 
 * A script is made of a seed, which also gives the order of tasks. So it can be played again on a fresh object, and shortened if it fails.
 * Each play has a transcript of its own. Only the shortest script that fails is played into the transcript of the check.
-* Processor time limits how many scripts are played: on a busy machine as many are played as on a quiet one.
+* Processor time limits how many scripts are played: on a busy machine as many are played as on a quiet one. If threads work, real time
+  limits them, too: it passes while a thread waits for its source.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from time import process_time
+from time import monotonic, process_time
 from typing import Any, Final
 
 import attrs
@@ -48,9 +49,11 @@ Play = Callable[[Script], Awaitable[str]]
 
 async def play_random_scripts(verification: Verification, make: Callable[[int], Script], play: Play) -> None:
     """Play scripts until one fails, and end the check with the shortest part of it that fails, too. Checkpoints; raises CheckFailed."""
-    declared, began = verification.model_seeds, process_time()
+    declared, began, began_real = verification.model_seeds, process_time(), monotonic()
     for seed in range(MOST_SCRIPTS if declared is None else declared):
         if declared is None and seed >= LEAST_SCRIPTS and process_time() - began > SECONDS:
+            return
+        if declared is None and verification.env.uses_threads and monotonic() - began_real > SECONDS:
             return
         script = make(seed)
         if first := await _try(verification, play, script):

@@ -14,7 +14,7 @@ import attrs
 import trio
 
 from penstock.api import UsageError
-from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
+from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, WorkerThreads, run_virtual, settle
 from penstock_tck._capabilities import missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._environment import Environment
@@ -85,9 +85,11 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
     faults: list[str] = []
     ends: list[_End] = []
     began = time.perf_counter()
+    quiet = verification.quiet_seconds if verification.other_threads else 0.0
+    threads = WorkerThreads(seconds=verification.thread_seconds, quiet=quiet)
     with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
-            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, seed=seed))
+            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, threads, seed=seed, threads=threads))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # boundary: the implementation runs here; an exception of any kind becomes the result
@@ -128,13 +130,22 @@ def _outcome(check: Check, faults: list[str], end: _End) -> Outcome:
     return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
 
 
-async def _run_body(verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog) -> _End:
+async def _run_body(
+    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog, threads: WorkerThreads
+) -> _End:
     """Run the body of the check under a fresh nursery; return how it ended."""
     end = _End()  # it stays so if the watchdog cancels the nursery
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
         stage = verification()
-        stage.env = Environment(nursery, transcript, verification.profile, within=verification.settle_seconds)
+        stage.env = Environment(
+            nursery,
+            transcript,
+            verification.profile,
+            within=verification.settle_seconds,
+            any_thread=verification.other_threads,
+            threads=threads,
+        )
         observed, missing = None, ""
         try:
             observed = await getattr(stage, check.name)()

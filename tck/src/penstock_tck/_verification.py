@@ -33,6 +33,12 @@ class Verification:
     """What "eventually" means here: when all tasks are blocked, or after this many virtual seconds more."""
     watchdog_seconds: ClassVar[float] = 5.0
     """Real seconds after which a run of one check is ended. Only an endless run needs them."""
+    thread_seconds: ClassVar[float] = 5.0
+    """Real seconds after which a thread that works for a task (`trio.to_thread.run_sync`) counts as idle: it may wait for demand."""
+    other_threads: ClassVar[bool] = False
+    """Whether signals and calls may come from other threads than the run's, one after the other."""
+    quiet_seconds: ClassVar[float] = 0.02
+    """With `other_threads`: real seconds in which nothing must happen before all is settled."""
     recursion_bound: ClassVar[int] = 1
     """How deep calls of on_next may be nested (rule 3.3)."""
     model_seeds: ClassVar[int | None] = None
