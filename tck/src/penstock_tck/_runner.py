@@ -9,6 +9,7 @@ Rules of this file
 
 import time
 from collections.abc import Collection
+from typing import Final
 
 import attrs
 import trio
@@ -17,10 +18,14 @@ from penstock.api import UsageError
 from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, WorkerThreads, run_virtual, settle
 from penstock_tck._capabilities import missing_factory
 from penstock_tck._check import Check, Kind, checks_of
+from penstock_tck._declarations import unknown_declaration
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
 from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
+
+MOST_WATCHDOGS: Final = 3
+"""After so many checks that the watchdog ended, no further check of the verification is run: each would take its seconds, too."""
 
 
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
@@ -33,7 +38,18 @@ def run_checks(verification: type[Verification], only: Collection[str] | None = 
     for name in only or ():
         if name not in checks:
             raise UsageError(f"{verification.__name__} has no check {name!r}, so it would not be run")
-    return [run_check(verification, check) for name, check in checks.items() if only is None or name in only]
+    results: list[CheckResult] = []
+    for name, check in checks.items():
+        if only is None or name in only:
+            ended = sum(result.was_ended for result in results)
+            results.append(run_check(verification, check) if ended < MOST_WATCHDOGS else give_up(verification, check))
+    return results
+
+
+def give_up(verification: type[Verification], check: Check) -> CheckResult:
+    """Return the result of a check that is not run, because the watchdog had to end MOST_WATCHDOGS checks before it."""
+    seen = f"not run: {MOST_WATCHDOGS} checks of {verification.__name__} did not end within {verification.watchdog_seconds:g} seconds each"
+    return result_of(verification, check, Outcome.NOT_ESTABLISHED, seen=seen)
 
 
 def run_check(verification: type[Verification], check: Check) -> CheckResult:
@@ -50,7 +66,9 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 
 def validate(verification: type[Verification]) -> None:
-    """Raise UsageError if a verification class declares something impossible."""
+    """Raise UsageError if a verification class declares something impossible, or something that the kit does not know."""
+    if unknown := unknown_declaration(verification):
+        raise UsageError(f"{verification.__name__} {unknown}")
     lacking = missing_factory(verification)
     if lacking:
         raise UsageError(f"{verification.__name__} {lacking}: the kit verifies the object that it returns")
@@ -96,6 +114,8 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
             faults = _describe(error)
     if watchdog.expired:
         faults.insert(0, f"it did not end within {watchdog.seconds:g} seconds of real time: something in it is endless")
+        if threads.seen:
+            faults.insert(1, "a thread works for a task: if it waits for demand, declare thread_seconds, after which it counts as idle")
     broken = [str(violation) for violation in transcript.violations]
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
@@ -110,7 +130,15 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
         seconds=time.perf_counter() - began,
         seed=seed,
         left_open=end.left_open,
+        broken=_broken(verification, transcript),
+        was_ended=watchdog.expired,
     )
+
+
+def _broken(verification: type[Verification], transcript: Transcript) -> tuple[str, ...] | None:
+    """Return the rules whose breach was recorded, None if none was. The draft has no number for some: then the check's rules are blamed."""
+    rules = dict.fromkeys(violation.rule for violation in transcript.violations if violation.rule in verification.profile.rules)
+    return tuple(rules) or None
 
 
 @attrs.frozen(kw_only=True)
