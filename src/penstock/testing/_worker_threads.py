@@ -11,6 +11,7 @@ Rules of this file
 
 import inspect
 import threading
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Final
 
@@ -29,12 +30,13 @@ _WATCH: "Final[trio.lowlevel.RunVar[WorkerThreads | None]]" = trio.lowlevel.RunV
 class WorkerThreads(trio.abc.Instrument):
     """How a run waits for threads: pass it to `run_virtual`.
 
-    A thread that has not come back after `seconds` of real time counts as idle. `quiet` is how many real seconds nothing must happen before
-    all is settled, for threads that no task waits for.
+    A thread that has not come back after `seconds` of real time counts as idle. For threads that no task waits for: `until_idle` returns
+    when they have nothing more to do, or nothing must happen for `quiet` real seconds before all is settled.
     """
 
     seconds: float = 5.0
     quiet: float = 0.0
+    until_idle: Callable[[], Awaitable[object]] | None = None
     seen: bool = attrs.field(default=False, init=False)
     """Whether a thread has worked for a task."""
     _holding: bool = attrs.field(default=False, init=False)
@@ -86,7 +88,10 @@ async def wait_for_threads() -> None:
     """Wait until the threads of the run are back, if `run_virtual` was told to wait for them. Checkpoints if it waits."""
     watch = _WATCH.get()
     if watch is not None:
-        if watch.quiet:
+        if watch.until_idle is not None:
+            await watch.until_idle()
+            await trio.testing.wait_all_tasks_blocked()
+        elif watch.quiet:
             await trio.testing.wait_all_tasks_blocked(watch.quiet)
         if trio.testing.active_thread_count():
             await watch.wait()

@@ -85,6 +85,8 @@ CALL_SECONDS: Final = Capability(
     "call_seconds", lambda verification: "it does not declare call_seconds" if verification.call_seconds is None else ""
 )
 """The class declares how long request(1) and cancel() may take."""
+OWN_THREADS: Final = overrides("until_threads_idle")
+"""The class has a hook that waits for its own threads."""
 ONE_THREAD: Final = Capability("one thread", lambda verification: "it declares other_threads = True" if verification.other_threads else "")
 """Signals and calls come from the thread of the run only."""
 REMEMBERS: Final = declares("remembers")

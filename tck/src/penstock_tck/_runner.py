@@ -16,7 +16,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, WorkerThreads, run_virtual, settle
-from penstock_tck._capabilities import missing_factory
+from penstock_tck._capabilities import OWN_THREADS, missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._declarations import unknown_declaration
 from penstock_tck._environment import Environment
@@ -166,6 +166,8 @@ async def _run_body(
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
         stage = verification()
+        if not OWN_THREADS.lack(verification):
+            threads.until_idle = stage.until_threads_idle
         stage.env = Environment(
             nursery,
             transcript,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 import trio
 
 from penstock.testing import ManualPublisher, ManualSubscriber, is_dropped, referrers, settle, shown
+from penstock_tck._capabilities import optional_hook
 from penstock_tck._environment import Environment
 from penstock_tck._profile import MODERN, Profile
 
@@ -52,6 +53,10 @@ class Verification:
     """The methods of which a class must define one."""
 
     env: Environment
+
+    @optional_hook
+    async def until_threads_idle(self) -> None:
+        """Return when your own threads have nothing more to do. With this hook, `quiet_seconds` is not needed."""
 
     # ------------------------------------------------------------------ for check bodies
 
