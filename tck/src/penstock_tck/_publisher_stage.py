@@ -142,7 +142,7 @@ class PublisherStage(Verification):
 
     async def expect_arrived(self, probe: ManualSubscriber, count: int) -> None:
         """Expect that exactly `count` elements have arrived, read or not, and no on_error. Unread elements are read. Checkpoints."""
-        await self.settle()
+        await self.settle_all(lambda: len(probe.elements))
         await probe.drain()
         probe.check()
         fine = probe.error is None or not self.completes

@@ -150,7 +150,7 @@ class StreamModel(PublisherStage):
             # draft rules D1.1 and D1.3: a stream whose end is known has no subscription.
             return "" if probe.ended else "on_subscribe did not come"
         await player.take_steps(probe)
-        await self.settle()
+        await self.settle_all(lambda: player.received)
         await self._request_after_the_cancel(player, probe)
         player.ended, player.arrived = probe.ended, player.received
         if probe.ledger.is_open:

@@ -185,7 +185,7 @@ class SubscriberModelStage(SubscriberStage):
         if upstream.violations:
             return str(upstream.violations[0])
         await player.request(len(player.sent) + 1)  # a processor's elements may wait for demand downstream
-        await self.settle()
+        await self.settle_all(lambda: len(self.seen))
         while player.end is None and upstream.requested < player.wanted and (fed := await self.feed(upstream, 1)):
             player.sent += fed
         if upstream.violations:

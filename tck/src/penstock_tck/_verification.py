@@ -1,7 +1,7 @@
 """The base of all verifications: a profile, an environment, a settling time, waivers, and methods that fail a check."""
 
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import trio
@@ -94,6 +94,14 @@ class Verification:
         if self.settle_seconds:
             await trio.sleep(self.settle_seconds)
             await settle()
+
+    async def settle_all(self, progress: Callable[[], int]) -> None:
+        """Settle, and again while that brings progress: with `settle_seconds`, a slow stream needs them several times. Checkpoints."""
+        before = -1
+        while before < (before := progress()):
+            await self.settle()
+            if not self.settle_seconds:
+                return
 
     def verify_dropped(self, reference: Any, what: str) -> None:
         """End the check unless the object of the weak reference is gone. The message names the objects that refer to it."""
