@@ -36,7 +36,14 @@ class ManualSubscriptionBase:
     """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and the breaches of its subscriber."""
 
     def __init__(
-        self, name: str, subscriber: Any, *, record: Transcript, rule_set: RuleSet, when_called: Callable[[int | None], object]
+        self,
+        name: str,
+        subscriber: Any,
+        *,
+        record: Transcript,
+        rule_set: RuleSet,
+        when_called: Callable[[int | None], object],
+        any_thread: bool = False,
     ) -> None:
         self.name = name
         self.subscriber = subscriber
@@ -52,9 +59,8 @@ class ManualSubscriptionBase:
         self._record = record
         self._rule_set = rule_set
         self._when_called = when_called
-        self.any_thread = False
-        """Whether calls may come from other threads than the run's, one after the other."""
-        self._thread = threading.get_ident()
+        # None if calls may come from any thread.
+        self._thread = None if any_thread else threading.get_ident()
         self._calling: list[int] = []  # the threads that are inside a call; serial calls have one at most, and nested ones the same
         # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
@@ -73,7 +79,7 @@ class ManualSubscriptionBase:
             self._violate("2.7", f"{method} was called while another thread was inside a call of this subscription")
         self._calling.append(thread)
         try:
-            if thread != self._thread:
+            if self._thread is None and threading.current_thread() is not threading.main_thread():
                 linger(len(self.requests))
             yield
         finally:
@@ -113,7 +119,7 @@ class ManualSubscriptionBase:
             self.call_places.append(place)
         if len(self._unread) > _MAX_UNREAD_CALLS:
             raise UsageError(f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read")
-        if threading.get_ident() != self._thread and not self.any_thread:
+        if self._thread not in (None, threading.get_ident()):
             self._violate("2.7", f"{method} was called from another thread than the run's")
         self._check_call_inside_signal(method)
         if self.over and not self._ending:
@@ -231,9 +237,13 @@ class ManualPublisher:
             ManualDraftSubscription if self._rule_set.request == "request_more" else ManualSubscription
         )
         subscription = subscription_type(
-            self.name, subscriber, record=self.record, rule_set=self._rule_set, when_called=self._react_to_call
+            self.name,
+            subscriber,
+            record=self.record,
+            rule_set=self._rule_set,
+            when_called=self._react_to_call,
+            any_thread=self._any_thread,
         )
-        subscription.any_thread = self._any_thread
         self.subscriptions.append(subscription)
         subscription.signal("on_subscribe", subscription)
 

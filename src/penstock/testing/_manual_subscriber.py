@@ -118,7 +118,7 @@ class ManualSubscriber(Subscriber[Any]):
         hook = self._hooks[signal]
         self.ledger.enter_signal(signal)
         try:
-            if not self.ledger.is_own_thread:
+            if self.ledger.may_overlap:
                 linger(self.ledger.signals)
             if hook is not None:
                 hook(self, *value)

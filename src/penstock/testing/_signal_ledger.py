@@ -45,8 +45,8 @@ class SignalLedger:
         self._excess_cap = excess_cap
         self._signal_cap = signal_cap
         self._breaches = 0
-        self._thread = threading.get_ident()
-        self._any_thread = any_thread
+        # None if signals may come from any thread.
+        self._thread = None if any_thread else threading.get_ident()
         # The call stacks of all threads: signals that have not returned, and None for each call that the subscriber itself has made.
         self._inside: list[tuple[int, Signal | None]] = []
 
@@ -56,9 +56,9 @@ class SignalLedger:
         return self.state is SubscriberState.ACTIVE
 
     @property
-    def is_own_thread(self) -> bool:
-        """Whether the caller is in the thread in which the subscriber was made."""
-        return threading.get_ident() == self._thread
+    def may_overlap(self) -> bool:
+        """Whether signals may come from any thread, and this one does not come from the main thread."""
+        return self._thread is None and threading.current_thread() is not threading.main_thread()
 
     def note(self, text: str) -> None:
         """Write a line into the transcript that is not a signal."""
@@ -88,7 +88,7 @@ class SignalLedger:
         self.note(f"<- {signal.value}({text})")
         self._count()
         thread = threading.get_ident()
-        if thread != self._thread and not self._any_thread:
+        if self._thread not in (None, thread):
             self.violate("2.11", f"{signal.value} arrived from another thread than the run's")
         if self._inside:
             self._check_overlap(signal, thread)
