@@ -57,7 +57,8 @@ class ExtensionLink(Protocol):
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token.
 
-        With `at` the connection ends at that time if the peer is still held, and at once if it is not. `error` is what the streams of this
+        With `at` the connection ends at that time if the peer is still held, and at once if it is not; the end of
+        `Limits.handshake_timeout` comes first if it is sooner. Of several times the first one counts. `error` is what the streams of this
         side get.
         """
 
