@@ -199,15 +199,18 @@ class _ProtobufReader(MessageReader):
         return 0, len(body)
 
     def _number(self, fields: Sequence[Field]) -> int:
-        return next((value for _, value in reversed(fields) if isinstance(value, int)), self._mistyped(fields, 0))
+        value = self._last(fields, 0)
+        return value if isinstance(value, int) else 0
 
     def _content(self, fields: Sequence[Field]) -> bytes:
-        return next((value for _, value in reversed(fields) if isinstance(value, bytes)), bytes(self._mistyped(fields, 0)))
+        value = self._last(fields, b"")
+        return value if isinstance(value, bytes) else b""
 
-    def _mistyped(self, fields: Sequence[Field], value: int) -> int:
-        if fields:
+    def _last(self, fields: Sequence[Field], default: int | bytes) -> int | bytes:
+        """Return the last value of a field, which must have the type of `default`."""
+        if any(type(value) is not type(default) for _, value in fields):
             self.error = self.error or "a field of another wire type than that of its message"
-        return value
+        return fields[-1][1] if fields else default
 
     def _listed(self, fields: Sequence[Field]) -> list[int]:
         found: list[int] = []

@@ -43,6 +43,10 @@ class RsioPeer(RawConnection):
         """Send compact messages, in the encoding of the connection. Otherwise as `RawConnection.send`."""
         await super().send(*map(self.encoded, data))
 
+    async def send_as_it_is(self, data: bytes) -> None:
+        """Send bytes that are in the encoding of the connection already."""
+        await super().send(data)
+
     async def send_cut(self, data: bytes) -> None:
         """Send compact messages as `send` does, one byte at a time."""
         for byte in self.encoded(data):
@@ -61,7 +65,7 @@ class RsioPeer(RawConnection):
 
     async def change_encoding(self, form: Form) -> None:
         """Send a switchEncoding, and everything behind it in the encoding."""
-        await super().send(self.outgoing.change(form))
+        await self.send_as_it_is(self.outgoing.change(form))
 
     def on_data(self, data: bytes) -> None:
         """Decode the received bytes and record the messages."""
