@@ -52,7 +52,7 @@ class ExtensionLink(Protocol):
         """Queue a message of the extension; `type` must be one of its codes."""
 
     def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message that goes with a stream of the peer, at most one for each. Call it in `AnnotatesStreams.before_accept`."""
+        """Queue a message that goes with a stream, at most one for each. Call it in a method of `AnnotatesStreams`."""
 
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token.
