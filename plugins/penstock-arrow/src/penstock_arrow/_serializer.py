@@ -19,7 +19,7 @@ from penstock_arrow._messages import is_compressed
 ROWS_PER_BYTE: Final = 8
 """A column of bools has a bit for each row. No column with values has less, but for one whose values are run-end encoded."""
 
-BROKEN: Final = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, NotImplementedError, MemoryError, OverflowError)
+BROKEN: Final = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
 """Raised by pyarrow for bytes that it cannot read."""
 
 _WRITING: Final = pa.ipc.IpcWriteOptions(compression=None)
