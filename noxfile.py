@@ -145,6 +145,7 @@ TESTS = (
     "--ignore=tests/distributions",
     "--ignore=tests/hostile",
     "--ignore=tests/browser",
+    "--ignore=tests/conformance",
 )
 
 
@@ -246,7 +247,16 @@ def plugins(session: nox.Session) -> None:
     for folder in folders:
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
         session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", "tests/conformance", *session.posargs)
+
+
+# Some five minutes: `nox -s plugins` takes one pair of each kind.
+@nox.session(python=MAIN, default=False)
+def conformance(session: nox.Session) -> None:
+    """The test kit and the wire check over every transport (ws:// and wss:// too) in every encoding: compact, msgpack, protobuf."""
+    plugins = ("websocket", "msgpack", "protobuf")
+    _prepare(session, "tests", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
+    session.run("pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tests/conformance", *(session.posargs or SHARED))
 
 
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB

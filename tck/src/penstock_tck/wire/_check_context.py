@@ -1,6 +1,7 @@
 """The context of one check: it opens connections to the target, and closes all of them when the check has ended."""
 
 from contextlib import AsyncExitStack
+from typing import Final
 
 import trio
 
@@ -8,28 +9,45 @@ from penstock.api import ConnectionLost
 from penstock.plugins import Connection, Registry, TransportOptions, Url
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rs_peer import RsPeer
+from penstock_tck.wire._rsio_forms import Form
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import NotSupported, fail
+
+ALPN: Final = "rsio/0"
 
 
 class CheckContext:
     """The target, and the connections that one check has opened. Their tasks run in `nursery`."""
 
-    def __init__(self, url: Url, target: Target, registry: Registry, options: TransportOptions, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        url: Url,
+        target: Target,
+        registry: Registry,
+        options: TransportOptions,
+        nursery: trio.Nursery,
+        form: Form | None = None,
+    ) -> None:
+        """`form` is the encoding of RS.io messages; None for the compact one."""
         self.target = target
+        self.form = form
         self.url = url
         self._registry = registry
         self._options = options
         self._nursery = nursery
         self._closing = AsyncExitStack()
 
-    async def connect(self) -> Connection:
-        """Open a connection and send nothing on it. Fails the check if the connection is not made within `Target.patience`."""
+    async def connect(self, *protocols: str) -> Connection:
+        """Open a connection and send nothing on it. Fails the check if the connection is not made within `Target.patience`.
+
+        `protocols` are offered to a transport that negotiates names of protocols.
+        """
         transport = self._registry.transport(self.url.transport)
+        options = self._options.speaking(protocols) if protocols else self._options
         try:
             with trio.fail_after(self.target.patience):
-                connection = await transport.connect(self.url, options=self._options, nursery=self._nursery)
+                connection = await transport.connect(self.url, options=options, nursery=self._nursery)
                 self._closing.push_async_callback(connection.abort)
                 await connection.handshake(self._nursery)
         except ConnectionLost as lost:
@@ -46,11 +64,29 @@ class CheckContext:
         return peer
 
     async def connect_rsio(self, *, hello: bool = True) -> RsioPeer:
-        """Open a connection as an RS.io client, and send a clientHello on it unless `hello` is False."""
-        peer = RsioPeer(await self.connect(), self.target)
+        """Open a connection as an RS.io client, and send a clientHello on it unless `hello` is False.
+
+        Its messages are in the encoding of the run. A transport that negotiates names chooses it before the first byte; otherwise the
+        hellos agree on it.
+        """
+        form = self.form
+        connection = await self.connect(*([] if form is None else [f"{ALPN}+{form.name}", ALPN]))
+        chosen = self.url.encoding or (connection.facts.protocol or "").partition("+")[2]
+        peer = RsioPeer(connection, self.target, form=form, is_outside=form is not None and chosen == form.name)
         if hello:
             await peer.send(io.hello())
         return peer
+
+    async def connect_compact(self) -> RsioPeer:
+        """Open a connection as an RS.io client whose first messages are compact, and send nothing on it."""
+        if self.url.encoding is not None:
+            raise NotSupported("the URL has chosen an encoding, so none is agreed on in the hellos")
+        return RsioPeer(await self.connect(), self.target)
+
+    def require_compact(self) -> None:
+        """End the check as not supported in another encoding: the check is about numbers of the compact one."""
+        if self.form is not None:
+            raise NotSupported(f"the encoding is {self.form.name}, and the sentence is about the compact one")
 
     def require_byte_stream(self, connection: Connection) -> None:
         """End the check as not supported if the transport delimits messages: the check is about frame lengths, which are then not sent."""
