@@ -14,7 +14,7 @@ from typing import Final
 import trio
 from h2.errors import ErrorCodes
 
-from penstock.plugins import ByteConnection
+from penstock.plugins import Connection
 from penstock_http.h2._core import Core, Headers
 from penstock_http.h2._floods import RuleBroken
 from penstock_http.h2._incoming import Incoming
@@ -31,7 +31,7 @@ class Multiplexer:
     """One connection. A server gives `on_request`, which is called for each request."""
 
     def __init__(
-        self, below: ByteConnection, *, is_client: bool, ping: float, on_request: Callable[[Http2Stream, Headers], None] | None = None
+        self, below: Connection, *, is_client: bool, ping: float, on_request: Callable[[Http2Stream, Headers], None] | None = None
     ) -> None:
         self._below = below
         self.core: Core = Core(is_client=is_client)
@@ -43,6 +43,8 @@ class Multiplexer:
         self._pings = 0
         self.words: str = ""
         """How the connection ended, for people."""
+        self.ended_well: bool = False
+        """The peer has ended the connection: it had read what it wanted."""
         self.over: trio.Event = trio.Event()
         """Nothing is read or written any more."""
 
@@ -101,6 +103,7 @@ class Multiplexer:
                 await self._receive(first)
             while data := await self._below.receive():
                 await self._receive(data)
+            self.ended_well = True
             self._lose("the peer ended the connection")
         except RuleBroken as error:
             await self._refuse(f"the peer broke a rule of HTTP/2 ({error.code.name}): {error}")

@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ByteConnection, Bytes
+from penstock.plugins import Bytes, Connection
 from penstock_http.h2._core import Core
 from penstock_http.h2._stream import Http2Stream, PendingSend
 
@@ -29,7 +29,7 @@ CHUNK: Final = 128 << 10
 class Outgoing:
     """Everything that waits to be sent on one connection."""
 
-    def __init__(self, below: ByteConnection, core: Core, *, on_failure: Callable[[], None], give_up: Callable[[str], None]) -> None:
+    def __init__(self, below: Connection, core: Core, *, on_failure: Callable[[], None], give_up: Callable[[str], None]) -> None:
         """`on_failure` is called once if nothing can be sent any more. `give_up` ends the connection with a text."""
         self._below = below
         self._core = core

@@ -27,7 +27,7 @@ class PendingSend:
 class Http2Stream:
     """A stream as this side knows it. The multiplexer feeds it; a connection of penstock reads it and writes to it."""
 
-    __slots__ = ("_arrived", "_buffer", "_whole", "answer", "answered", "id", "is_blocked", "mark", "pending", "state", "words")
+    __slots__ = ("_arrived", "_buffer", "_whole", "answer", "answered", "id", "is_blocked", "mark", "on_gone", "pending", "state", "words")
 
     def __init__(self, stream_id: int) -> None:
         self.id: int = stream_id
@@ -43,6 +43,8 @@ class Http2Stream:
         """For a client: the headers of the answer."""
         self.answered: trio.Event = trio.Event()
         """The answer has come, or none will."""
+        self.on_gone: Callable[[], None] | None = None
+        """Called when the stream breaks before both halves have ended."""
         self._whole = b""  # the bytes of one frame, uncopied, while no other has arrived
         # Not a list of frames: each frame of one byte would cost 40.
         self._buffer = bytearray()
@@ -74,6 +76,8 @@ class Http2Stream:
         """Note a reset of either side, or the loss of the connection. The first one counts. Bytes that have arrived can still be taken."""
         if self.state not in {StreamState.CLOSED, StreamState.BROKEN}:
             self.words = words
+            if self.on_gone is not None:
+                self.on_gone()
         self.state = move(self.state, Input.BREAK)
         if self.pending is not None:
             self.pending.over.set()
