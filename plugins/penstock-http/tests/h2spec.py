@@ -1,4 +1,6 @@
-"""Run h2spec, the conformance tests of HTTP/2 by others, against a server of ``h2://``, and compare its failures with the known ones.
+"""Run h2spec, the conformance tests of HTTP/2 by others, against servers of ``h2://`` and ``http://``.
+
+It compares the failures with the known ones.
 
 ``python plugins/penstock-http/tests/h2spec.py PROGRAM`` with the path of h2spec. The exit status is 1 if a failure is not known, or if
 a known one is none any more.
@@ -36,9 +38,14 @@ def results_in(report: Path) -> Iterator[tuple[str, bool]]:
 
 async def run(program: str) -> int:
     """Run all tests, the strict ones too, and print what was found. Returns the exit status."""
+    return max([await run_at(program, scheme) for scheme in ("h2", "http")])
+
+
+async def run_at(program: str, scheme: str) -> int:
+    """Run them against a server of `scheme`."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        async with penstock.serve(penstock.Service(), "h2://127.0.0.1:0") as server:
+        async with penstock.serve(penstock.Service(), f"{scheme}://127.0.0.1:0") as server:
             port = parse_url(server.addresses[0]).port
             command = [program, "--strict", "-h", "127.0.0.1", "-p", str(port), "-o", str(TIMEOUT), "-j", str(report)]
             await trio.run_process(command, check=False, capture_stdout=True)
@@ -49,7 +56,7 @@ async def run(program: str) -> int:
     surprises += [f"passes, so it is no known failure any more: {name}" for name in sorted(set(KNOWN) - failed)]
     surprises += [f"only {len(results)} tests ran"] if len(results) < FEWEST else []
     lines += surprises or [f"{len(results)} tests, {len(failed)} known failures"]
-    sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.write("\n".join([f"{scheme}://", *lines, ""]))
     return 1 if surprises else 0
 
 

@@ -18,6 +18,7 @@ from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer
 from penstock_http._site import Site
+from penstock_http._websocket import NOT_INSTALLED, is_installed
 
 IDLE_SECONDS: Final = 75.0
 """Seconds that a connection without a request stays open."""
@@ -44,31 +45,38 @@ class Http1Connection:
         self._last: Outcome | None = None
         """The elements of the last answer, until another request comes."""
 
-    async def run(self, first: bytes | bytearray) -> None:
-        """Serve requests until the connection ends; `first` are its first bytes."""
+    async def run(self, first: bytes | bytearray) -> bytes:
+        """Serve requests until the connection ends; `first` are its first bytes.
+
+        Returns the bytes of a request that asks for a WebSocket, if that ends the service.
+        """
         self._reader.receive(first)
+        upgrade = b""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch_shutdown)
             try:
-                await self._serve()
+                upgrade = await self._serve()
             except GONE:
                 self._lose()
             finally:
                 nursery.cancel_scope.cancel()
+        return upgrade
 
     # --- reading
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> bytes:
         while True:
             try:
                 head = await self._next_head()
                 if head is None:
-                    return
+                    return b""
+                if head.asks_for_websocket:
+                    return self._upgrade()
                 await self._read_body(head)
             except BadRequest as error:
                 await _Answer(self, _UNREADABLE, closes=True).write(answer(error.status, text=str(error)))
                 await self._read_out()
-                return
+                return b""
             self._last = None
             # A whole request: the client is no stranger, and has no more than the time for one next.
             self._host.recognise()
@@ -76,7 +84,7 @@ class Http1Connection:
             await self._answering.answer(head, self._connection.peer, _Answer(self, head, closes=closes))
             if closes or self._host.is_draining:
                 await self._read_out()
-                return
+                return b""
 
     async def _next_head(self) -> Head | None:
         """Return the next request, or None at the end of the connection."""
@@ -100,6 +108,12 @@ class Http1Connection:
                 return not self._host.is_draining and await self._receive()
             return False
         return True
+
+    def _upgrade(self) -> bytes:
+        """Return all bytes from the request on, for the plugin of WebSocket. Raises BadRequest without that."""
+        if not is_installed():
+            raise BadRequest(501, NOT_INSTALLED)
+        return self._reader.take()
 
     async def _read_body(self, head: Head) -> None:
         if not head.has_body or head.expects_continue:

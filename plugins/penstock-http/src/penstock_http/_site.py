@@ -38,7 +38,7 @@ class Site:
     def __init__(self, settings: Settings, *, secure: bool) -> None:
         self.settings: Settings = settings
         self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
-        self._secure = secure
+        self.is_secure: bool = secure
         self._is_expiring = False
         self._date = (0, "")
 
@@ -93,7 +93,7 @@ class Site:
         return None if origin is None else normal_origin(origin)
 
     def _is_known(self, origin: str, host: str) -> bool:
-        own = normal_origin(f"{'https' if self._secure else 'http'}://{host}")
+        own = normal_origin(f"{'https' if self.is_secure else 'http'}://{host}")
         return is_origin(origin) and (origin == own or origin in self.settings.origins)
 
 

@@ -1,7 +1,7 @@
 """The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 and HTTP/2 on the TCP and TLS of penstock.
 
 The first bytes decide: the preface of HTTP/2, a request of HTTP/1.1, or neither. Then a session begins: RS.io and ReactiveSocket are
-served at the same port.
+served at the same port, and so are their WebSockets and their streams of HTTP/2.
 """
 
 from typing import ClassVar, Final
@@ -29,6 +29,7 @@ from penstock_http._http1 import Http1Connection
 from penstock_http._http2 import Http2Connection
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
+from penstock_http._websocket import websocket_on
 from penstock_http.h2 import PREFACE, Place, subprotocols_of
 from penstock_http.h2 import settings_of as http2_settings_of
 
@@ -56,7 +57,7 @@ class HttpTransport(AttendingTransport):
         context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
         site = Site(settings_of(options), secure=secure)
         http2 = http2_settings_of(options)
-        place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins)
+        place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
@@ -82,9 +83,9 @@ class HttpTransport(AttendingTransport):
             place, ping = connection.place, connection.ping
             served = Http2Connection(connection, host, site, connection.options, place=place, ping=ping, is_loopback=is_loopback)
             await served.run(bytes(first))
-        else:
-            await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
-        return None
+            return None
+        request = await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
+        return await connection.upgrade(request) if request else None
 
 
 async def _first_bytes(connection: Connection) -> bytes | bytearray | None:
@@ -121,7 +122,16 @@ class SiteConnection(Connection):
         """Let the next `receive` return `data`."""
         self._first = data
 
+    async def upgrade(self, request: bytes) -> Connection:
+        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises ConnectionLost if it is refused."""
+        websocket = websocket_on(
+            self.below, request, self.options, peer=self.peer, secure=self.site.is_secure, is_loopback=self.is_loopback
+        )
+        await websocket.handshake(self._nursery)
+        return websocket
+
     async def handshake(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
         await self.below.handshake(nursery)
         self.peer = self.below.peer
         # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
