@@ -361,7 +361,7 @@ def model(session: nox.Session) -> None:
 # h2spec is a program in Go, which most machines lack.
 @nox.session(python=MAIN, default=False)
 def h2spec(session: nox.Session) -> None:
-    """Run h2spec, the conformance tests of HTTP/2 by others, on h2://. It needs h2spec on the PATH, or Go to build it."""
+    """Run h2spec, the conformance tests of HTTP/2 by others, on h2:// and http://. It needs h2spec on the PATH, or Go to build it."""
     _prepare(session, "tests", distributions=(*EDITABLE, "-e", "./plugins/penstock-http"))
     program = shutil.which("h2spec")
     if program is None:
