@@ -10,7 +10,7 @@ Rules of this file:
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -18,8 +18,8 @@ import trio
 
 from penstock.api import AuthRefused, ConnectionLost, PenstockError, quoted_text
 from penstock.plugins import ConnectionHost, PeerIdentity
-from penstock_http._engine import Exchange, Subscribe, refused
-from penstock_http._exchanges import Events, Poll, StreamedBatch
+from penstock_http._engine import Exchange, Subscribe, Waiting, refused
+from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
 from penstock_http._site import Site, credentials_of
@@ -55,6 +55,13 @@ class Outlet(ABC):
     @abstractmethod
     async def end(self) -> None:
         """End such a body."""
+
+    def promise(self, path: str) -> AbstractContextManager["Outlet"]:
+        """Promise the answer to a GET of `path`, behind `begin`, and return its outlet. The push ends with the block.
+
+        Called only if the request accepts pushes, which HTTP/2 alone has.
+        """
+        raise AssertionError(f"this version of HTTP cannot push {path}")
 
     @abstractmethod
     def note_written(self, outcome: Outcome) -> None:
@@ -98,12 +105,14 @@ class Answering:
         try:
             if isinstance(exchange, Poll):
                 return await self._poll(exchange, outlet, wait)
+            if isinstance(exchange, Pushes):
+                return await self._push(exchange, outlet, wait)
             return await self._stream(exchange, outlet, wait)
         finally:
             self._waits.discard(wait)
             exchange.release(trio.current_time())
 
-    async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Poll | StreamedBatch | Events:
+    async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Waiting:
         request, engine = head.request, self._site.engine
         response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
         if response is None and engine.needs_credentials(request):
@@ -153,6 +162,18 @@ class Answering:
                 await wait.until(poll.due)
                 nursery.cancel_scope.cancel()
             wait.check()
+
+    async def _push(self, pushes: Pushes, outlet: Outlet, wait: "_Wait") -> int:
+        await outlet.begin(pushes.head)
+        while not pushes.is_over:
+            async with outlet.bodies:
+                push = pushes.advance(trio.current_time(), draining=self._host.is_draining)
+                if push is not None and not await _write_push(*push, outlet):
+                    break
+            if push is None and not pushes.is_over:
+                await wait.until(pushes.due)
+        await outlet.end()
+        return pushes.head.status
 
     async def _stream(self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait") -> int:
         response = stream.first(trio.current_time())
@@ -248,6 +269,18 @@ async def _write(response: Response, outlet: Outlet) -> int:
             else:
                 outcome.on_lost()
     return response.status
+
+
+async def _write_push(path: str, response: Response, outlet: Outlet) -> bool:
+    """Return whether the push was written: a client that resets it wants no more of them."""
+    try:
+        with outlet.promise(path) as pushed:
+            await _write(response, pushed)
+    except GONE:
+        if response.outcome is not None:
+            response.outcome.on_lost()
+        return False
+    return True
 
 
 async def write_in_pieces(data: bytes, write: Callable[[memoryview], Any], stall: float) -> None:

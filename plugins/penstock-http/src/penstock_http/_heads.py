@@ -47,6 +47,8 @@ class Head:
     expects_continue: bool
     asks_for_websocket: bool = False
     """Whether the request asks to upgrade the connection to a WebSocket."""
+    scheme: str = ""
+    """The one that a request of HTTP/2 tells."""
 
 
 class HeadReader:

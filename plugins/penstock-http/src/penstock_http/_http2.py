@@ -8,8 +8,8 @@ Rules of this file:
 * A request with the content type of RS.io or ReactiveSocket opens a stream of bytes, as at ``h2://``.
 """
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -43,9 +43,9 @@ class Http2Connection:
         self._connection = connection
         self._host = host
         self._answering = Answering(host, site, is_loopback=is_loopback)
-        self._attendance = Attendance(connection, options, host, place=place, ping=ping, on_http=self._receive)
-        self._written: deque[Outcome] = deque(maxlen=MAX_STREAMS)
-        """The elements of the last answers."""
+        self._attendance = Attendance(connection, options, host, place=place, ping=ping, on_http=self._receive, on_reset=self._lose)
+        self._written: dict[int, Outcome] = {}
+        """The elements of the last `MAX_STREAMS` answers, by stream."""
         self._nursery: trio.Nursery
         self.site: Site = site
         self.bodies: trio.Semaphore = trio.Semaphore(MAX_BODIES)
@@ -62,14 +62,22 @@ class Http2Connection:
                 nursery.cancel_scope.cancel()
         finally:
             if not self.mux.ended_well:
-                for outcome in self._written:
-                    outcome.on_lost()
+                for stream_id in tuple(self._written):
+                    self._lose(stream_id)
 
-    def note_written(self, outcome: Outcome) -> None:
+    def note_written(self, stream: Http2Stream, outcome: Outcome) -> None:
         """Remember the elements of an answer."""
-        self._written.append(outcome)
+        self._written[stream.id] = outcome
+        if len(self._written) > MAX_STREAMS:
+            del self._written[next(iter(self._written))]
 
     # --- inside
+
+    def _lose(self, stream_id: int) -> None:
+        """Note that the client has not read an answer: it has reset the stream, or the connection broke."""
+        outcome = self._written.pop(stream_id, None)
+        if outcome is not None:
+            outcome.on_lost()
 
     async def _watch_shutdown(self) -> None:
         await self._host.wait_draining()
@@ -101,7 +109,7 @@ class Http2Connection:
 
     async def _answer(self, stream: Http2Stream, headers: Headers) -> None:
         try:
-            head = head_of(headers)
+            head = head_of(headers, accepts_pushes=self.mux.core.permits_pushes)
             await self._read_body(stream)
         except BadRequest as error:
             await _Answer(self, stream, _UNREADABLE).write(answer(error.status, text=str(error)))
@@ -157,8 +165,18 @@ class _Answer(Outlet):
         self._mux.streams.end(self._stream)
         await trio.lowlevel.checkpoint()
 
+    @contextmanager
+    def promise(self, path: str) -> Iterator[Outlet]:
+        head = self._head
+        request = [(":method", "GET"), (":scheme", head.scheme), (":authority", head.host), (":path", path)]
+        stream = self._mux.streams.push(self._stream, request)
+        try:
+            yield _Answer(self._connection, stream, head)
+        finally:
+            self._mux.streams.reset(stream, ErrorCodes.CANCEL, "the push was not written")
+
     def note_written(self, outcome: Outcome) -> None:
-        self._connection.note_written(outcome)
+        self._connection.note_written(self._stream, outcome)
 
     def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
         """Do nothing: the task of the request is cancelled when its stream breaks."""
@@ -176,7 +194,7 @@ _UNREADABLE: Final = Head(
 """In place of a request that cannot be read."""
 
 
-def head_of(headers: Headers) -> Head:
+def head_of(headers: Headers, *, accepts_pushes: bool = False) -> Head:
     """Return a request with these headers, which h2 has checked. Raises BadRequest."""
     if len(headers) > MAX_HEADERS:
         raise BadRequest(431, f"a request has at most {MAX_HEADERS} headers")
@@ -191,12 +209,13 @@ def head_of(headers: Headers) -> Head:
     path, _, query = pseudo.get(":path", "").partition("?")
     host = pseudo.get(":authority") or named.get("host", ("",))[0]
     return Head(
-        request=Request(method=pseudo.get(":method", ""), path=path or "/", query=query, headers=named),
+        request=Request(method=pseudo.get(":method", ""), path=path or "/", query=query, headers=named, accepts_pushes=accepts_pushes),
         host=host.strip().lower(),
         keeps_alive=True,
         is_chunkable=True,
         has_body=False,
         expects_continue=False,
+        scheme=pseudo.get(":scheme", ""),
     )
 
 

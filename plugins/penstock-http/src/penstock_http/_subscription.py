@@ -47,10 +47,12 @@ CANCELLED: Final = Ended(404, "this subscription was cancelled")
 class Delivery:
     """The elements of one answer, from `start` on."""
 
-    __slots__ = ("_kept", "is_written", "start")
+    __slots__ = ("_kept", "is_written", "request", "start")
 
-    def __init__(self, kept: "ClientSubscription", start: int) -> None:
+    def __init__(self, kept: "ClientSubscription", start: int, request: int) -> None:
+        """`request` is the number of the request that the answer belongs to."""
         self._kept = kept
+        self.request: int = request
         self.start: int = start
         self.is_written: bool = False
 
@@ -76,6 +78,7 @@ class ClientSubscription(Subscriber[bytes]):
         self._all_bytes = 0  # of all elements that came
         self._asked = 0  # requested from the publisher, in all
         self._last: Delivery | None = None
+        self._requests = 0  # those that have said what the client has
         self.base: int = 0
         """The position of the first element that is kept."""
         self.cursor: int = 0
@@ -160,6 +163,7 @@ class ClientSubscription(Subscriber[bytes]):
     def go_to(self, position: int | None) -> None:
         """Begin the next answer at `position`. None: behind the last answer, or at its beginning again if that was lost."""
         last = self._last
+        self._requests += 1
         if position is not None:
             self.acknowledge(position)
             self.cursor = position
@@ -181,8 +185,17 @@ class ClientSubscription(Subscriber[bytes]):
         self.cursor += len(elements)
         self.sent = max(self.sent, self.cursor)
         if self._last is None:
-            self._last = Delivery(self, start)
+            self._last = Delivery(self, start, self._requests)
         return elements, self._last
+
+    def take_anew(self, most: int, most_bytes: int) -> tuple[list[bytes], Delivery]:
+        """Do as `take`, for an answer of several parts that are written, and lost, each for itself."""
+        self._last = None
+        return self.take(most, most_bytes)
+
+    def sent_element(self, position: int) -> bytes | None:
+        """Return an element that was sent before, or None if it is not kept."""
+        return self._kept[position - self.base] if self.base <= position < self.sent else None
 
     def forget_sent(self, keep: int) -> None:
         """Forget elements that were sent, but for the last `keep`: the client reads them from an answer that does not end."""
@@ -192,8 +205,8 @@ class ClientSubscription(Subscriber[bytes]):
             self._ask()
 
     def resend(self, delivery: Delivery) -> None:
-        """Send the elements of `delivery` again, if no later request has said more."""
-        if self._last is delivery and self.base <= delivery.start:
+        """Send the elements of `delivery` again, and those behind it, if no later request has said more."""
+        if delivery.request == self._requests and self.base <= delivery.start < self.cursor:
             self.cursor = delivery.start
             self._last = None
             self.wake()

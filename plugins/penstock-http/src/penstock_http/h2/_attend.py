@@ -72,14 +72,15 @@ class Attendance:
         place: Place,
         ping: float,
         on_http: Callable[[Http2Stream, Headers], bool] | None = None,
+        on_reset: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_http` returns whether it has taken a request that opens no stream of bytes."""
+        """`on_http` returns whether it has taken a request that opens no stream of bytes. `on_reset` is that of `Multiplexer`."""
         self._below = below
         self._options = options
         self._host = host
         self._place = place
         self._on_http = on_http
-        self.mux: Multiplexer = Multiplexer(below, is_client=False, ping=ping, on_request=self._receive_request)
+        self.mux: Multiplexer = Multiplexer(below, is_client=False, ping=ping, on_request=self._receive_request, on_reset=on_reset)
 
     async def run(self, first: bytes = b"") -> None:
         """Serve the streams of the client. `first` has the whole preface, if that has come already.

@@ -31,8 +31,16 @@ class Multiplexer:
     """One connection. A server gives `on_request`, which is called for each request."""
 
     def __init__(
-        self, below: Connection, *, is_client: bool, ping: float, on_request: Callable[[Http2Stream, Headers], None] | None = None
+        self,
+        below: Connection,
+        *,
+        is_client: bool,
+        ping: float,
+        on_request: Callable[[Http2Stream, Headers], None] | None = None,
+        on_reset: Callable[[int], None] | None = None,
     ) -> None:
+        """`on_reset` is called with the id of each stream that the peer resets, also behind its end."""
+        self._on_reset = on_reset
         self._below = below
         self.core: Core = Core(is_client=is_client)
         self._watch = Watch(self.core.gate, ping=ping, is_server=not is_client, now=trio.current_time())
@@ -121,9 +129,16 @@ class Multiplexer:
                 await trio.lowlevel.checkpoint()  # a peer that sends many small frames must not starve other tasks
             for event in events:
                 self._incoming.handle(event, now)
+            self._report_resets()
             self.outgoing.pump()
             is_first = False
         self._watch.on_bytes(now)
+
+    def _report_resets(self) -> None:
+        resets, self.core.gate.resets = self.core.gate.resets, []
+        if self._on_reset is not None:
+            for stream_id in resets:
+                self._on_reset(stream_id)
 
     async def _refuse(self, words: str) -> None:
         """Send the GOAWAY that waits, and give the peer time to read it."""

@@ -12,6 +12,7 @@ from functools import partial
 
 import trio
 from h2.errors import ErrorCodes
+from h2.exceptions import H2Error
 
 from penstock_http.h2._core import Core
 from penstock_http.h2._outgoing import Outgoing
@@ -88,6 +89,17 @@ class Streams:
         stream = self.add(stream_id)
         self._outgoing.flush()
         return stream
+
+    def push(self, stream: Http2Stream, headers: HeaderPairs) -> Http2Stream:
+        """Promise the answer to a request, on `stream`, and return the stream of that answer. Raises BrokenResourceError."""
+        stream.check_sendable()
+        try:
+            promised = self.add(self._core.push(stream.id, headers))
+        except H2Error as error:  # the client permits none any more
+            raise trio.BrokenResourceError(f"nothing can be pushed: {error}") from None
+        promised.on_end()
+        self._outgoing.flush()
+        return promised
 
     def answer(self, stream: Http2Stream, headers: HeaderPairs, body: bytes | None = None) -> None:
         """Answer a request. With a body the answer is complete, and nothing more of the request is read."""
