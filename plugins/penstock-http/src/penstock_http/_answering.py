@@ -9,7 +9,7 @@ Rules of this file:
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Final
@@ -39,6 +39,9 @@ class Outlet(ABC):
 
     bodies: AbstractAsyncContextManager[Any] = nullcontext()
     """Entered while the elements of an answer are in memory: bounds them, if several answers of a connection are written at a time."""
+
+    is_written: bool = False
+    """The system has taken the whole answer, also if the write is cancelled behind that: the client may end the connection at once."""
 
     @abstractmethod
     async def write(self, response: Response) -> None:
@@ -192,7 +195,7 @@ class Answering:
             is_whole = False
             raise
         finally:
-            if is_whole:
+            if is_whole or outlet.is_written:
                 stream.on_written()
                 outlet.note_written(stream)
             else:
@@ -263,7 +266,7 @@ async def _write(response: Response, outlet: Outlet) -> int:
         is_written = True
     finally:
         if outcome is not None:
-            if is_written:
+            if is_written or outlet.is_written:
                 outcome.on_written()
                 outlet.note_written(outcome)
             else:
@@ -283,11 +286,15 @@ async def _write_push(path: str, response: Response, outlet: Outlet) -> bool:
     return True
 
 
-async def write_in_pieces(data: bytes, write: Callable[[memoryview], Any], stall: float) -> None:
-    """Write `data` with `write`. Raises ConnectionLost if the client takes no piece of it for `stall` seconds."""
+Write = Callable[[memoryview], Awaitable[None]]
+
+
+async def write_in_pieces(data: bytes, write: Write, stall: float, *, write_last: Write | None = None) -> None:
+    """Write `data`, the last piece with `write_last` if that is given. Raises ConnectionLost if a piece takes more than `stall` seconds."""
     view = memoryview(data)
     for start in range(0, len(data), PIECE):
         with trio.move_on_after(stall) as scope:
-            await write(view[start : start + PIECE])
+            is_last = start + PIECE >= len(data)
+            await (write_last if write_last and is_last else write)(view[start : start + PIECE])
         if scope.cancelled_caught:
             raise ConnectionLost(f"the client has read nothing for {stall:g} s (Limits.write_stall)")

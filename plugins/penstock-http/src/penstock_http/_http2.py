@@ -10,6 +10,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import trio
@@ -145,24 +146,32 @@ class _Answer(Outlet):
 
     async def write(self, response: Response) -> None:
         body = b"" if self._head.request.method == "HEAD" else response.body
-        self._begin(response, () if response.status == 204 else (("content-length", str(len(response.body))),))
+        length = () if response.status == 204 else (("content-length", str(len(response.body))),)
+        self._mux.streams.begin_answer(self._stream, self._fields(response, length), ends=not body)
         if body:
-            await self.write_part(body)
-        await self.end()
+            last = partial(self._mux.streams.send_last, self._stream, self._note_sent)
+            await write_in_pieces(body, self._send, self._connection.stall, write_last=last)
+        else:
+            await trio.lowlevel.checkpoint()
 
     async def begin(self, response: Response) -> None:
-        self._begin(response, ())
+        self._stream.check_sendable()
+        self._mux.streams.answer(self._stream, self._fields(response, ()))
         await trio.lowlevel.checkpoint()
 
     async def write_part(self, part: bytes) -> None:
-        async def send(piece: memoryview) -> None:
-            await self._mux.outgoing.send(self._stream, piece)
+        await write_in_pieces(part, self._send, self._connection.stall)
 
-        await write_in_pieces(part, send, self._connection.stall)
+    def _note_sent(self) -> None:
+        self.is_written = True
+
+    async def _send(self, piece: memoryview) -> None:
+        await self._mux.outgoing.send(self._stream, piece)
 
     async def end(self) -> None:
         self._stream.check_sendable()
         self._mux.streams.end(self._stream)
+        self._note_sent()
         await trio.lowlevel.checkpoint()
 
     @contextmanager
@@ -181,11 +190,10 @@ class _Answer(Outlet):
     def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
         """Do nothing: the task of the request is cancelled when its stream breaks."""
 
-    def _begin(self, response: Response, more: tuple[tuple[str, str], ...]) -> None:
-        self._stream.check_sendable()
+    def _fields(self, response: Response, more: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         shared = self._connection.site.shared_headers(self._head.request)
         fields = [(name.lower(), value) for name, value in (*response.headers, *more, *shared)]
-        self._mux.streams.answer(self._stream, [(":status", str(response.status)), *fields])
+        return [(":status", str(response.status)), *fields]
 
 
 _UNREADABLE: Final = Head(

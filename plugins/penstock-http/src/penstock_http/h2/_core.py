@@ -173,9 +173,9 @@ class Core:
         h2 = self._h2
         return min(h2.outbound_flow_control_window, h2.local_flow_control_window(stream_id), h2.max_outbound_frame_size, MAX_FRAME)
 
-    def send_data(self, stream_id: int, data: memoryview) -> None:
+    def send_data(self, stream_id: int, data: memoryview, *, ends: bool = False) -> None:
         """Send `data`, which `room` allows."""
-        self._h2.send_data(stream_id, data)
+        self._h2.send_data(stream_id, data, end_stream=ends)
         self.floods.on_data_sent()
 
     def end(self, stream_id: int) -> None:

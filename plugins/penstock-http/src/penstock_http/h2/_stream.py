@@ -14,14 +14,36 @@ ENDED: Final = "the stream has ended; nothing can be sent on it"
 class PendingSend:
     """The bytes of one `send` that are not in frames yet."""
 
-    __slots__ = ("left", "on_framed", "over")
+    __slots__ = ("is_sent", "left", "on_end", "on_framed", "on_sent", "over")
 
-    def __init__(self, data: memoryview, on_framed: Callable[[], None] | None = None) -> None:
-        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`."""
+    def __init__(
+        self,
+        data: memoryview,
+        on_framed: Callable[[], None] | None = None,
+        *,
+        on_end: Callable[[], None] | None = None,
+        on_sent: Callable[[], None] | None = None,
+    ) -> None:
+        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`.
+
+        If `on_end` is given, the last frame ends this side's half of the stream, and it is called then. `on_sent` is called when the
+        system has taken all bytes: a task that waits for that may be cancelled before it can note it.
+        """
+        self.on_sent: Callable[[], None] | None = on_sent
         self.left: memoryview = data
+        self.on_end: Callable[[], None] | None = on_end
         self.on_framed: Callable[[], None] | None = on_framed
+        self.is_sent: bool = False
+        """The system has taken all bytes."""
         self.over: trio.Event = trio.Event()
         """The system has taken all bytes, or none can be sent any more."""
+
+    def note_sent(self) -> None:
+        """Note that the system has taken all bytes."""
+        self.is_sent = True
+        self.over.set()
+        if self.on_sent is not None:
+            self.on_sent()
 
 
 class Http2Stream:
