@@ -83,11 +83,19 @@ class Answering:
         self._site = site
         self._is_loopback = is_loopback
         self._waits: set[_Wait] = set()  # one for each request that waits; the front end bounds them
+        self._idle: trio.Event | None = None
 
     def on_draining(self) -> None:
         """Let every request that waits look again: the server shuts down."""
         for wait in self._waits:
             wait.wake()
+
+    async def wait_idle(self) -> None:
+        """Wait until no request waits any more. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while self._waits:
+            self._idle = trio.Event()
+            await self._idle.wait()
 
     async def answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> None:
         """Answer a request. Raises one of `GONE`."""
@@ -113,6 +121,8 @@ class Answering:
             return await self._stream(exchange, outlet, wait)
         finally:
             self._waits.discard(wait)
+            if self._idle is not None:
+                self._idle.set()
             exchange.release(trio.current_time())
 
     async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Waiting:
