@@ -71,8 +71,8 @@ class Outlet(ABC):
         """Remember elements that were written to their end: if the connection breaks soon, they are lost."""
 
     @abstractmethod
-    def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
-        """While a request waits: call `on_gone` if the client goes. A front end that cancels the task of the request needs nothing here."""
+    async def wait_gone(self) -> None:
+        """Return when the client has gone. Called while the request waits, and cancelled at its end: it may read what the client sends."""
 
 
 class Answering:
@@ -110,7 +110,7 @@ class Answering:
         exchange = await self._receive(head, peer)
         if isinstance(exchange, Response):
             return await _write(exchange, outlet)
-        wait = _Wait(self._host)
+        wait = _Wait(self._host, outlet)
         exchange.begin(wait.wake)
         self._waits.add(wait)
         try:
@@ -170,10 +170,7 @@ class Answering:
                 response = poll.advance(trio.current_time(), draining=self._host.is_draining)
                 if response is not None:
                     return await _write(response, outlet)
-            async with trio.open_nursery() as nursery:
-                outlet.watch(nursery, wait.on_gone)
-                await wait.until(poll.due)
-                nursery.cancel_scope.cancel()
+            await wait.until(poll.due)
             wait.check()
 
     async def _push(self, pushes: Pushes, outlet: Outlet, wait: "_Wait") -> int:
@@ -195,10 +192,7 @@ class Answering:
         is_whole = False
         try:
             await outlet.begin(stream.head)
-            async with trio.open_nursery() as nursery:
-                outlet.watch(nursery, wait.on_gone)
-                is_whole = await self._write_parts(stream, outlet, wait)
-                nursery.cancel_scope.cancel()
+            is_whole = await self._write_parts(stream, outlet, wait)
             if is_whole:
                 await outlet.end()
         except BaseException:  # a cancel too: the elements were not written
@@ -221,10 +215,7 @@ class Answering:
                 if part is None:
                     return True
                 if part:
-                    try:
-                        await outlet.write_part(part)
-                    except GONE:
-                        wait.on_gone()
+                    await outlet.write_part(part)
             if not part:
                 await wait.until(stream.due)
         return False
@@ -239,29 +230,30 @@ class Answering:
 
 
 class _Wait:
-    """One request that waits."""
+    """One request that waits. It has no task beside its own: 10,000 of them may wait."""
 
-    def __init__(self, host: ConnectionHost) -> None:
+    def __init__(self, host: ConnectionHost, outlet: Outlet) -> None:
         self._host = host
-        self._something = trio.Event()
+        self._outlet = outlet
+        self._scope: trio.CancelScope | None = None
+        self._is_woken = False
         self.is_gone: bool = False
         """The client has gone, and waits for no answer."""
 
     def wake(self) -> None:
         """Look again."""
-        self._something.set()
-
-    def on_gone(self) -> None:
-        """Note that the client has gone."""
-        self.is_gone = True
-        self._something.set()
+        self._is_woken = True
+        if self._scope is not None:
+            self._scope.cancel()
 
     async def until(self, due: float) -> None:
         """Wait until there is something new, the client has gone, the server shuts down, or it is `due`."""
-        with trio.move_on_at(due):
-            await self._something.wait()
-        if not (self.is_gone or self._host.is_draining):
-            self._something = trio.Event()
+        if not self._is_woken:
+            with trio.CancelScope(deadline=due) as self._scope:
+                await self._outlet.wait_gone()
+                self.is_gone = True
+            self._scope = None
+        self._is_woken = self._host.is_draining
 
     def check(self) -> None:
         """Raise ConnectionLost if the client has gone."""

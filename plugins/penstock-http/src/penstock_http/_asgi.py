@@ -205,13 +205,9 @@ class _Answer(Outlet):
     def note_written(self, outcome: Outcome) -> None:
         """Do nothing: the web server does not tell what becomes of an answer."""
 
-    def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
-        nursery.start_soon(self._watch_client, on_gone)
-
-    async def _watch_client(self, on_gone: Callable[[], None]) -> None:
+    async def wait_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        on_gone()
 
     async def _start(self, response: Response, more: tuple[tuple[str, str], ...]) -> None:
         shared = () if self._site is None or self.head is None else self._site.shared_headers(self.head.request)

@@ -2,12 +2,12 @@
 
 Rules of this file:
 
-* One task serves the connection. While a request waits for elements, a second one reads: so the end of the connection is seen at once.
+* One task serves the connection. While a request waits for elements, it reads: so the end of the connection is seen at once.
 * No write waits longer than `Limits.write_stall` for a client that does not read, and no more than one answer is in memory.
 * An answer with elements counts as lost if it was not written to its end, or if the connection is reset before the next request.
 """
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -151,20 +151,13 @@ class Http1Connection:
 
     # --- for the answers
 
-    def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
-        """Read while a request waits: the next request may come, or the connection may end."""
-        nursery.start_soon(self._watch_client, on_gone)
-
-    async def _watch_client(self, on_gone: Callable[[], None]) -> None:
-        try:
+    async def wait_gone(self) -> None:
+        """Read until the connection ends: the next request may come too."""
+        with suppress(*GONE):
             while self._reader.has_room:
                 if not await self._receive():
-                    break
-            else:
-                return
-        except GONE:
-            pass
-        on_gone()
+                    return
+            await trio.sleep_forever()
 
     def note_written(self, outcome: Outcome) -> None:
         """Remember the elements of the last answer, until another request comes."""
@@ -217,5 +210,5 @@ class _Answer(Outlet):
     def note_written(self, outcome: Outcome) -> None:
         self._connection.note_written(outcome)
 
-    def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
-        self._connection.watch(nursery, on_gone)
+    async def wait_gone(self) -> None:
+        await self._connection.wait_gone()

@@ -8,7 +8,7 @@ Rules of this file:
 * A request with the content type of RS.io or ReactiveSocket opens a stream of bytes, as at ``h2://``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -187,8 +187,9 @@ class _Answer(Outlet):
     def note_written(self, outcome: Outcome) -> None:
         self._connection.note_written(self._stream, outcome)
 
-    def watch(self, nursery: trio.Nursery, on_gone: Callable[[], None]) -> None:
-        """Do nothing: the task of the request is cancelled when its stream breaks."""
+    async def wait_gone(self) -> None:
+        """Wait: the task of the request is cancelled when its stream breaks."""
+        await trio.sleep_forever()
 
     def _fields(self, response: Response, more: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
         shared = self._connection.site.shared_headers(self._head.request)
