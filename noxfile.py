@@ -371,6 +371,13 @@ def h2spec(session: nox.Session) -> None:
     session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
 
 
+@nox.session(python=MAIN, default=False)
+def held(session: nox.Session) -> None:
+    """The memory of a server with 10,000 held polls over HTTP/1.1, HTTP/2, and with idle subscriptions. `-- 1000` takes fewer."""
+    _prepare(session, "tests", distributions=(*EDITABLE, "-e", "./plugins/penstock-http"))
+    session.run("python", "plugins/penstock-http/tests/memory.py", *session.posargs)
+
+
 @nox.session(name="format", python=MAIN, default=False)
 def format_(session: nox.Session) -> None:
     """Format the code, and fix the findings of ruff that it can fix."""

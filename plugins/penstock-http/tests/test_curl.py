@@ -139,6 +139,13 @@ async def test_over_tls(tmp_path: Path, version: str) -> None:
         assert elements(await curl("-X", "PUT", url, *trusted)) == [b"0", b"1"]
 
 
+async def test_an_upgrade_to_http2_is_ignored() -> None:
+    """``curl --http2`` asks for it in the clear; RFC 9113 has no such upgrade any more."""
+    async with site() as base:
+        created = await curl("-X", "PUT", f"{base}/p/numbers/2", "--http2" if speaks_http2() else "--http1.1")
+        assert created.raw.startswith(b"HTTP/1.1 201")
+
+
 @pytest.mark.parametrize(
     ("url", "extra", "text"),
     [

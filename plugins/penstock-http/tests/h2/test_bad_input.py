@@ -24,7 +24,8 @@ import penstock
 from penstock import Limits
 
 CALM = "ENHANCE_YOUR_CALM"
-HEADERS = Encoder().encode([(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/")])
+FIELDS = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/")]
+HEADERS = Encoder().encode(FIELDS)
 
 
 @pytest.fixture
@@ -76,8 +77,9 @@ async def test_a_client_that_speaks_something_else_is_refused(server: penstock.S
     assert bool(received) == bool(answer)
 
 
-def _open(stream_id: int) -> bytes:
-    return HeadersFrame(stream_id, HEADERS, flags=["END_HEADERS"]).serialize()
+def _open(stream_id: int, *more: tuple[str, str]) -> bytes:
+    block = Encoder().encode([*FIELDS, *more]) if more else HEADERS
+    return HeadersFrame(stream_id, block, flags=["END_HEADERS"]).serialize()
 
 
 def _rapid_reset() -> bytes:
@@ -122,6 +124,8 @@ ATTACKS: dict[str, tuple[bytes, set[str], str]] = {
     "long headers": (HeadersFrame(1, bytes(9000)).serialize() + ContinuationFrame(1, bytes(9000)).serialize(), {CALM}, "16384 bytes"),
     "a bomb of headers": (_bomb(), {CALM}, ""),
     "headers that are no HPACK": (HeadersFrame(1, b"\xff" * 50, flags=["END_HEADERS"]).serialize(), {"PROTOCOL_ERROR"}, ""),
+    "a transfer coding": (_open(1, ("transfer-encoding", "chunked")), {"PROTOCOL_ERROR"}, ""),
+    "two hosts": (_open(1, ("host", "other")), {"PROTOCOL_ERROR"}, ""),
     "a long frame": (b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", {"FRAME_SIZE_ERROR"}, "16777215 bytes; 16384 are allowed"),
     "too many streams": (b"".join(map(_open, range(1, 211, 2))), {"PROTOCOL_ERROR", "REFUSED_STREAM"}, ""),
     "data beyond the window": (_open(1) + DataFrame(1, bytes(16384)).serialize() * 5, {"FLOW_CONTROL_ERROR"}, ""),
