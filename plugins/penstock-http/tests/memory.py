@@ -39,7 +39,7 @@ async def serve_streams() -> None:
 
     most = 4 * COUNT
     limits = Limits(max_connections=most, max_connections_per_address=most, max_subscriptions=most, max_pending_handshakes=1000)
-    async with serve(service, "http://127.0.0.1:0", limits=limits, options=TransportOptions(extra={"http.hold": "3600"})) as server:
+    async with serve(service, "http://127.0.0.1:0", limits=limits, options=TransportOptions(extra={"http.hold": "3600", "http.idle": "3600"})) as server:
         write(server.addresses[0])
         await trio.sleep_forever()
 
