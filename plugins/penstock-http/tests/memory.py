@@ -39,7 +39,8 @@ async def serve_streams() -> None:
 
     most = 4 * COUNT
     limits = Limits(max_connections=most, max_connections_per_address=most, max_subscriptions=most, max_pending_handshakes=1000)
-    async with serve(service, "http://127.0.0.1:0", limits=limits, options=TransportOptions(extra={"http.hold": "3600", "http.idle": "3600"})) as server:
+    options = TransportOptions(extra={"http.hold": "3600", "http.idle": "3600"})
+    async with serve(service, "http://127.0.0.1:0", limits=limits, options=options) as server:
         write(server.addresses[0])
         await trio.sleep_forever()
 
@@ -99,7 +100,8 @@ Hold = Callable[[str, int], Awaitable[trio.SocketStream | None]]
 
 async def measure(name: str, hold: Hold, count: int) -> bool:
     """Print the row of `hold`, and return whether it is within its bar."""
-    with subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True) as server:  # noqa: ASYNC220  # nothing else runs
+    command = [sys.executable, __file__, "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: ASYNC220  # nothing else runs
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()

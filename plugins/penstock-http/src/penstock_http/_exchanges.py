@@ -141,7 +141,7 @@ class Pushes(_Exchange):
         # Elements that are to be sent again were in a push that the client has reset: it may reset each.
         is_late = now >= self.due or not self.is_current or subscription.cursor < self._next
         if subscription.has_elements and not is_late:
-            elements, delivery = subscription.take_anew(self._most, self._settings.max_bytes)
+            elements, delivery = subscription.take(self._most, self._settings.max_bytes, apart=True)
             self._next = subscription.cursor
             return path, _elements_response(elements, delivery, positions, takes_fixed=False)
         final = None if is_late else self._final()

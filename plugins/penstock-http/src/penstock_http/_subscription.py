@@ -47,12 +47,10 @@ CANCELLED: Final = Ended(404, "this subscription was cancelled")
 class Delivery:
     """The elements of one answer, from `start` on."""
 
-    __slots__ = ("_kept", "is_written", "request", "start")
+    __slots__ = ("_kept", "is_written", "start")
 
-    def __init__(self, kept: "ClientSubscription", start: int, request: int) -> None:
-        """`request` is the number of the request that the answer belongs to."""
+    def __init__(self, kept: "ClientSubscription", start: int) -> None:
         self._kept = kept
-        self.request: int = request
         self.start: int = start
         self.is_written: bool = False
 
@@ -77,8 +75,8 @@ class ClientSubscription(Subscriber[bytes]):
         self._bytes = 0
         self._all_bytes = 0  # of all elements that came
         self._asked = 0  # requested from the publisher, in all
-        self._last: Delivery | None = None
-        self._requests = 0  # those that have said what the client has
+        # Those of the last request: one, or one for each push. Bounded by `max_elements`.
+        self._deliveries: list[Delivery] = []
         self.base: int = 0
         """The position of the first element that is kept."""
         self.cursor: int = 0
@@ -162,8 +160,7 @@ class ClientSubscription(Subscriber[bytes]):
 
     def go_to(self, position: int | None) -> None:
         """Begin the next answer at `position`. None: behind the last answer, or at its beginning again if that was lost."""
-        last = self._last
-        self._requests += 1
+        last = self._deliveries[-1] if self._deliveries else None
         if position is not None:
             self.acknowledge(position)
             self.cursor = position
@@ -172,10 +169,13 @@ class ClientSubscription(Subscriber[bytes]):
         else:
             self._forget(self.cursor)
             self._ask()
-        self._last = None
+        self._deliveries = []
 
-    def take(self, most: int, most_bytes: int) -> tuple[list[bytes], Delivery]:
-        """Take elements for an answer: `most` at most, and no more than `most_bytes`, unless the first one alone is longer."""
+    def take(self, most: int, most_bytes: int, *, apart: bool = False) -> tuple[list[bytes], Delivery]:
+        """Take elements for an answer: `most` at most, and no more than `most_bytes`, unless the first one alone is longer.
+
+        If `apart` is True, they are written, and lost, apart from those that were taken before.
+        """
         start = self.cursor
         upto = min(self.end, self.requested, start + most)
         first = start - self.base
@@ -184,14 +184,11 @@ class ClientSubscription(Subscriber[bytes]):
             elements = _fitting(elements, most_bytes)
         self.cursor += len(elements)
         self.sent = max(self.sent, self.cursor)
-        if self._last is None:
-            self._last = Delivery(self, start, self._requests)
-        return elements, self._last
-
-    def take_anew(self, most: int, most_bytes: int) -> tuple[list[bytes], Delivery]:
-        """Do as `take`, for an answer of several parts that are written, and lost, each for itself."""
-        self._last = None
-        return self.take(most, most_bytes)
+        if apart or not self._deliveries:
+            # The oldest ones are acknowledged: no more elements are kept.
+            del self._deliveries[: -self._max_elements]
+            self._deliveries.append(Delivery(self, start))
+        return elements, self._deliveries[-1]
 
     def sent_element(self, position: int) -> bytes | None:
         """Return an element that was sent before, or None if it is not kept."""
@@ -206,9 +203,9 @@ class ClientSubscription(Subscriber[bytes]):
 
     def resend(self, delivery: Delivery) -> None:
         """Send the elements of `delivery` again, and those behind it, if no later request has said more."""
-        if delivery.request == self._requests and self.base <= delivery.start < self.cursor:
+        if delivery in self._deliveries and self.base <= delivery.start:
             self.cursor = delivery.start
-            self._last = None
+            del self._deliveries[self._deliveries.index(delivery) :]
             self.wake()
 
     def cancel(self, ended: Ended = CANCELLED) -> None:
