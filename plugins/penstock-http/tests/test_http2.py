@@ -232,7 +232,7 @@ async def test_a_fault_in_one_request_resets_its_stream_alone(autojump_clock: Cl
                 raise RuntimeError("a fault")
             return receive(request, now)
 
-        server.site.engine.receive = faulty  # type: ignore[method-assign]
+        server.site.engine.receive = faulty  # type: ignore[method-assign]  # a fault that no request causes
         assert (await client.ask("PUT /p/fault")).status == 0
         assert (await client.answer(waits)).body == b"0"
     assert [str(error) for error in server.told] == ["a fault"]
