@@ -1,6 +1,7 @@
-"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 on the TCP and TLS of penstock.
+"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 and HTTP/2 on the TCP and TLS of penstock.
 
-A connection that does not begin like a request of HTTP goes to a session: RS.io and ReactiveSocket are served at the same port.
+The first bytes decide: the preface of HTTP/2, a request of HTTP/1.1, or neither. Then a session begins: RS.io and ReactiveSocket are
+served at the same port, and so are their WebSockets and their streams of HTTP/2.
 """
 
 from typing import ClassVar, Final
@@ -25,15 +26,19 @@ from penstock.plugins import (
     listen_tcp,
 )
 from penstock_http._http1 import Http1Connection
+from penstock_http._http2 import Http2Connection
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
+from penstock_http._websocket import websocket_on
+from penstock_http.h2 import PREFACE, Place, subprotocols_of
+from penstock_http.h2 import settings_of as http2_settings_of
 
 WHY_NO_CONNECTION: Final = "HTTP has requests, and no connection that both sides use; read its streams with subscribe() or remote()"
-_ALPN: Final = ("http/1.1",)
+_ALPN: Final = ("h2", "http/1.1")
 
 
 class HttpTransport(AttendingTransport):
-    """HTTP. The options in `TransportOptions.extra` begin with ``http.``."""
+    """HTTP. The options in `TransportOptions.extra` begin with ``http.``; those with ``h2.`` are for HTTP/2."""
 
     schemes: ClassVar[tuple[str, ...]] = ("http", "https")
     needs_certificate: ClassVar[tuple[str, ...]] = ("https",)
@@ -51,28 +56,47 @@ class HttpTransport(AttendingTransport):
         # In a thread: reading files would block every task.
         context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
         site = Site(settings_of(options), secure=secure)
+        http2 = http2_settings_of(options)
+        place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
             below: ByteConnection = SocketConnection(stream, peer=peer, options=options, facts=facts)
             if context is not None:
                 below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return SiteConnection(below, site, is_loopback=_is_local(stream))
+            return SiteConnection(below, site, options, place=place, ping=http2.ping, is_loopback=_is_local(stream))
 
         return await listen_tcp(url, options, accepted)
 
     async def attend(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
         if not isinstance(connection, SiteConnection):
             return connection
-        first = await connection.receive()
+        first = await _first_bytes(connection)
         if first is None:
             return None
         # Every method of HTTP begins with a capital letter, and no hello of RS.io or ReactiveSocket does.
         if not first[:1].isupper():
             connection.unread(first)
             return connection
-        await Http1Connection(connection, host, connection.site, is_loopback=connection.is_loopback).run(first)
-        return None
+        site, is_loopback = connection.site, connection.is_loopback
+        if first.startswith(PREFACE):
+            place, ping = connection.place, connection.ping
+            served = Http2Connection(connection, host, site, connection.options, place=place, ping=ping, is_loopback=is_loopback)
+            await served.run(bytes(first))
+            return None
+        request = await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
+        return await connection.upgrade(request) if request else None
+
+
+async def _first_bytes(connection: Connection) -> bytes | bytearray | None:
+    """Return the first bytes of a client: enough of them to know whether they are the preface of HTTP/2."""
+    first = await connection.receive()
+    while first is not None and len(first) < len(PREFACE) and PREFACE.startswith(first):
+        more = await connection.receive()
+        if more is None:
+            break
+        first = bytes(first) + more
+    return first
 
 
 class SiteConnection(Connection):
@@ -80,8 +104,13 @@ class SiteConnection(Connection):
 
     framed = False
 
-    def __init__(self, below: ByteConnection, site: Site, *, is_loopback: bool) -> None:
-        self._below = below
+    def __init__(
+        self, below: ByteConnection, site: Site, options: TransportOptions, *, place: Place, ping: float, is_loopback: bool
+    ) -> None:
+        self.below: ByteConnection = below
+        self.options: TransportOptions = options
+        self.place: Place = place
+        self.ping: float = ping
         self._first: bytes | bytearray | None = None
         self.peer: PeerIdentity = below.peer
         self.facts: ConnectionFacts = below.facts
@@ -93,33 +122,45 @@ class SiteConnection(Connection):
         """Let the next `receive` return `data`."""
         self._first = data
 
+    async def upgrade(self, request: bytes) -> Connection:
+        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises ConnectionLost if it is refused."""
+        websocket = websocket_on(
+            self.below, request, self.options, peer=self.peer, secure=self.site.is_secure, is_loopback=self.is_loopback
+        )
+        await websocket.handshake(self._nursery)
+        return websocket
+
     async def handshake(self, nursery: trio.Nursery) -> None:
-        await self._below.handshake(nursery)
-        self.peer = self._below.peer
+        self._nursery = nursery
+        await self.below.handshake(nursery)
+        self.peer = self.below.peer
         # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
-        self.facts = attrs.evolve(self._below.facts, protocol=None)
+        self.facts = attrs.evolve(self.below.facts, protocol=None)
 
     async def send(self, data: Bytes, /) -> None:
-        await self._below.send(data)
+        await self.below.send(data)
 
     def send_now(self, data: Bytes, /) -> int:
-        return self._below.send_now(data)
+        return self.below.send_now(data)
 
     async def receive(self) -> bytes | bytearray | None:
         if self._first is not None:
             await trio.lowlevel.checkpoint()
             first, self._first = self._first, None
             return first
-        return await self._below.receive()
+        return await self.below.receive()
 
     async def send_eof(self) -> None:
-        await self._below.send_eof()
+        await self.below.send_eof()
 
     async def aclose(self) -> None:
-        await self._below.aclose()
+        await self.below.aclose()
 
     async def abort(self) -> None:
-        await self._below.abort()
+        await self.below.abort()
+
+    def farewell(self) -> str | None:
+        return self.below.farewell()
 
     def held(self) -> int:
         return len(self._first or b"")
