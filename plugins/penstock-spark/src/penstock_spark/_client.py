@@ -34,7 +34,7 @@ CLIENT_OPTIONS: Final = (
     Option(PREFIX + "tls.serverName", text, None, "the name in the certificate of the server, if it is not the host of uri"),
     Option(PREFIX + "connectTimeoutMs", milliseconds, 10.0, "how long one attempt to connect may take"),
     Option(PREFIX + "readTimeoutMs", milliseconds, 120.0, "how long the next element, or an answer, may take"),
-    Option(PREFIX + "retries", positive, 5, "attempts to connect, in a row without an element"),
+    Option(PREFIX + "retries", positive, 8, "attempts to connect, in a row"),
 )
 """The options of a connection, for the source and for the sink."""
 
@@ -61,7 +61,7 @@ class ClientSettings(NamedTuple):
     server_name: str | None = None
     connect_timeout: float = 10.0
     read_timeout: float = 120.0
-    retries: int = 5
+    retries: int = 8
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "ClientSettings":

@@ -1,0 +1,120 @@
+"""A server for the tests, as a program of its own: logs on disk with known elements. `Served` starts and ends it.
+
+The element at each position is a function of the position (`element_at`), so a test can say which value belongs where.
+"""
+
+import argparse
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import trio
+
+from penstock import DiskLog, Retention, Service, serve
+
+AT_ONCE = 20_000
+STREAM = "orders"
+
+
+def element_at(kind: str, partition: int, position: int) -> bytes:
+    """Return the element at a position."""
+    number = position * 10 + partition
+    if kind == "json":
+        return json.dumps({"id": number, "name": f"name {number % 7}"}).encode()
+    if kind == "mixed":
+        return b"%d" % number + b"." * (number % 24)
+    return b"%032d" % number
+
+
+async def fill(log: DiskLog, kind: str, count: int) -> None:
+    """Append up to `count` elements to each partition; elements that are there stay."""
+    for index, partition in enumerate(log.partitions):
+        for first in range(log.latest()[partition], count, AT_ONCE):
+            last = min(first + AT_ONCE, count)
+            await log.append([element_at(kind, index, position) for position in range(first, last)], partition=partition)
+
+
+async def main() -> None:
+    """Serve until the process is killed. Prints the port when it serves. A line of standard input appends up to that many elements."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--kind", default="fixed")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    names = [str(number) for number in range(options.partitions)]
+    retention = Retention(max_count=100_000_000)
+    async with DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names) as log:
+        await fill(log, options.kind, options.count)
+        service = Service(describe=True)
+        service.publish(STREAM, log)
+
+        @service.publisher("ticks")
+        async def ticks():  # type: ignore[no-untyped-def]
+            for number in range(1_000_000):
+                yield b"%d" % number
+
+        async with serve(service, f"tcp://127.0.0.1:{options.port}") as server:
+            print(server.addresses[0].rpartition(":")[2], flush=True)
+            while line := await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True):
+                await fill(log, options.kind, int(line))
+                print("filled", flush=True)
+
+
+class Served:
+    """The server, as a test uses it."""
+
+    def __init__(self, folder: Path, *, count: int = 1000, partitions: int = 2, kind: str = "fixed") -> None:
+        self._command = [sys.executable, __file__, str(folder), "--partitions", str(partitions), "--kind", kind, "--count", str(count)]
+        self._process: subprocess.Popen[str] | None = None
+        self.port = 0
+
+    @property
+    def uri(self) -> str:
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start, on the port of the last time if there was one, and wait until it serves."""
+        self._process = subprocess.Popen(
+            [*self._command, "--port", str(self.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.port = int(self._line())
+
+    def grow(self, count: int) -> None:
+        """Append up to `count` elements to each partition."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{count}\n")
+        self._process.stdin.flush()
+        self._line()
+
+    def kill(self) -> None:
+        """Kill the process, as kill -9 does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+@contextlib.contextmanager
+def served(folder: Path, **options: int | str) -> Iterator[Served]:
+    """Serve for the length of a block."""
+    server = Served(folder, **options)  # type: ignore[arg-type]
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+if __name__ == "__main__":
+    trio.run(main)
