@@ -42,15 +42,15 @@ def wait_for_batches(folder: Path, count: int, driver: Driver | None = None) -> 
 
 
 def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
-    """kill -9 of the process group of the driver, in the middle of a batch; then the query goes on from its checkpoint."""
-    random, count = Random(15), 15_000 * (KILLS + 1)
+    """A kill -9 of the process group of the driver, in the middle of a batch; then the query goes on from its checkpoint."""
+    random, count = Random(15), 6_000 * (KILLS + 1)
     with served(tmp_path, count=count) as server:
         for _ in range(KILLS):
-            driver = Driver(server.uri, tmp_path, 2_000)
+            driver = Driver(server.uri, tmp_path, 1_500)
             try:
-                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(2, 6), driver)
+                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(2, 5), driver)
                 time.sleep(random.random() / 5)
             finally:
                 driver.kill()
-        into_parquet(spark, server.uri, tmp_path, 2_000).trigger(availableNow=True).start().awaitTermination()
+        into_parquet(spark, server.uri, tmp_path, 1_500).trigger(availableNow=True).start().awaitTermination()
     check_rows(spark, tmp_path, count, 2)

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock import blocking
 from penstock.api import Credentials, Limits, UsageError
+from penstock.blocking import Peer, connect
 from penstock.plugins import Reconnect, Tls, TransportOptions
 from penstock_spark._options import Option, milliseconds, positive, text
 
@@ -73,12 +73,12 @@ class ClientSettings(NamedTuple):
             raise UsageError(f"give {PREFIX}user together with {PREFIX}passwordFile or {PREFIX}passwordEnv")
         return settings
 
-    def connect(self, uri: str) -> AbstractContextManager[blocking.Peer]:
+    def connect(self, uri: str) -> AbstractContextManager[Peer]:
         """Return the block of a connection to `uri`. Entering it connects, and raises ConnectionLost if no server answers."""
         limits = Limits(handshake_timeout=max(self.connect_timeout, 0.001))
         options = TransportOptions(tls=self._tls()) if uri.startswith("tls") else None
         reconnect = Reconnect(attempts=self.retries)
-        return blocking.connect(uri, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
+        return connect(uri, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
 
     # --- inside
 

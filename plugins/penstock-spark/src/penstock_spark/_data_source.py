@@ -1,7 +1,5 @@
 """`format("penstock")`: what Spark makes for each `read`, `readStream`, `write` and `writeStream`."""
 
-
-
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -24,4 +22,3 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
 
     def streamReader(self, schema: StructType) -> PenstockStreamReader:
         return PenstockStreamReader(SourceSettings.of(self.options), schema)
-

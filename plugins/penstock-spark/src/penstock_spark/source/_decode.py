@@ -21,9 +21,9 @@ from penstock.plugins import build_registry
 
 
 class Undecodable(NamedTuple):
-    """An element that cannot be decoded: its index in the list, and why."""
+    """An element that cannot be decoded: its place in the list, and why."""
 
-    index: int
+    place: int
     why: str
 
 
@@ -53,13 +53,13 @@ class RowDecoder:
     """One row an element: `load_all` decodes a list, and raises if one of them cannot be decoded."""
 
     def __init__(self, fields: Sequence[pa.Field], load_all: Callable[[Sequence[bytes]], pa.StructArray]) -> None:
-        self._fields = list(fields)
+        self._fields = [field.with_nullable(True) for field in fields]  # noqa: FBT003  # pyarrow names it so
         self._load_all = load_all
 
     def decode(self, elements: list[bytes]) -> Decoded:
         try:
             return Decoded(self._load_all(elements).flatten())
-        except Exception:  # noqa: BLE001  # boundary: a serializer may be a plugin, and Arrow has many errors for bad data
+        except Exception:  # boundary: a serializer may be a plugin, and Arrow has many errors for bad data
             return self._one_by_one(elements)
 
     def _one_by_one(self, elements: list[bytes]) -> Decoded:
@@ -67,7 +67,7 @@ class RowDecoder:
         for index, element in enumerate(elements):
             try:
                 rows.append(self._load_all([element]))
-            except Exception as error:  # noqa: BLE001  # as above
+            except Exception as error:  # as above
                 rows.append(pa.nulls(1, pa.struct(self._fields)))
                 bad.append(Undecodable(index, f"{type(error).__name__}: {error}"))
         return Decoded(pa.concat_arrays(rows).flatten(), bad)
@@ -90,8 +90,8 @@ class ArrowDecoder:
         counts = [table.num_rows for table in tables]
         for each in bad:
             # One row of nulls, so that the element can be seen.
-            tables[each.index] = pa.Table.from_arrays([pa.nulls(1, field.type) for field in self._schema], schema=_nullable(self._schema))
-            counts[each.index] = 1
+            tables[each.place] = pa.Table.from_arrays([pa.nulls(1, field.type) for field in self._schema], schema=_nullable(self._schema))
+            counts[each.place] = 1
         whole = pa.concat_tables([table.cast(_nullable(self._schema)) for table in tables] if bad else tables).combine_chunks()
         columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in whole.columns]
         return Decoded(columns, bad, counts)

@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import quote
 
 MOST_AFTER: Final = 512
-"""Bytes of the positions in one name. A server takes names of `Limits.max_name`, 1,024 bytes, so not all partitions fit if there are many."""
+"""Bytes of the positions in one name. A server takes names of 1,024 bytes (`Limits.max_name`), so if there are many, not all fit."""
 
 
 def range_name(stream: str, partition: str, start: int, stop: int) -> str:

@@ -10,6 +10,7 @@ Rules of this file:
 * Nothing here does I/O, and nothing reads a clock.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -138,7 +139,7 @@ def _parts(each: Range, total: int, least: int, ranges: int) -> int:
 def _cut(each: Range, parts: int) -> Iterable[Range]:
     size = each.stop - each.start
     edges = [each.start + size * part // parts for part in range(parts + 1)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         yield each._replace(start=start, stop=stop, digest=each.digest if stop == each.stop else "")
 
 

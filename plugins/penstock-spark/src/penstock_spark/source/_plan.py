@@ -41,7 +41,7 @@ class Plan:
         if self._first is None:
             facts = self._ask()
             starting = self._settings.starting or default
-            self._first = Offset(self._places(starting, facts, "startingOffsets", EARLIEST if isinstance(starting, dict) else starting))
+            self._first = Offset(self._places(starting, facts, "startingOffsets", starting if isinstance(starting, str) else EARLIEST))
         return self._first
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
@@ -84,7 +84,7 @@ class Plan:
         """Return the ranges of a batch query: from `startingOffsets` to `endingOffsets`."""
         start = self.initial(default)
         ending = self._settings.ending
-        stop = self._places(ending, self._facts, "endingOffsets", LATEST if isinstance(ending, dict) else ending)
+        stop = self._places(ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST)
         for key, position in stop.items():
             facts = self._facts[key]
             for where, option in ((start.positions[key], "startingOffsets"), (position, "endingOffsets")):
@@ -131,7 +131,7 @@ class Plan:
             self._ask()
         if gone := sorted(start.positions.keys() - self._facts.keys()):
             self._lose(
-                f"the checkpoint has partition {gone[0][1]!r} of {gone[0][0]!r}, and the publisher, or the options of this query, have it no "
+                f"the checkpoint has {_shown(gone[0])}, and the publisher, or the options of this query, have it no "
                 "more. Give a query over other streams a checkpointLocation of its own"
             )
 
@@ -143,10 +143,12 @@ class Plan:
     def _kept(self, key: Key, position: int, facts: Facts, what: str) -> int:
         if facts.earliest <= position <= facts.latest:
             return position
-        reason = "were dropped" if position < facts.earliest else "do not exist: the publisher has begun anew, or was restored from a backup"
+        reason = (
+            "were dropped" if position < facts.earliest else "do not exist: the publisher has begun anew, or was restored from a backup"
+        )
         self._lose(
-            f"{what} has position {position:,} of partition {key[1]!r} of {key[0]!r}, and the publisher has {facts.earliest:,} up to, and not "
-            f"with, {facts.latest:,}: the elements between them {reason}"
+            f"{what} has position {position:,} of {_shown(key)}, and the publisher has {facts.earliest:,} up to, and not with, "
+            f"{facts.latest:,}: the elements between them {reason}"
         )
         return min(max(position, facts.earliest), facts.latest)
 
@@ -163,8 +165,8 @@ class Plan:
             position = start.positions[key]
             if begins.get(key) == position and position > self._facts[key].earliest and self._digest(key, position) not in ("", digest):
                 self._lose(
-                    f"the element at position {position - 1:,} of partition {key[1]!r} of {key[0]!r} is not the one that this query has read: "
-                    "the publisher has come back with other elements at the same positions"
+                    f"the element at position {position - 1:,} of {_shown(key)} is not the one that this query has read: the "
+                    " publisher has come back with other elements at the same positions"
                 )
         self._epoch = self._publisher.epoch
 
@@ -200,3 +202,7 @@ class Plan:
     def _addresses(self, key: Key) -> tuple[str, ...]:
         facts = self._facts.get(key)
         return (facts.addresses if facts is not None else ()) or (self._settings.uri,)
+
+
+def _shown(key: Key) -> str:
+    return f"partition {key[1]!r} of {key[0]!r}"

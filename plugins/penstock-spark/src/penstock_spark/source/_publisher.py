@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, TypeVar
 
-from penstock import blocking
 from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
+from penstock.blocking import Peer
 from penstock_spark._client import ClientSettings
 from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Facts, Key
@@ -40,14 +40,14 @@ class Publisher:
     def __init__(self, uri: str, client: ClientSettings) -> None:
         self._uri = uri
         self._client = client
-        self._block: AbstractContextManager[blocking.Peer] | None = None
-        self._peer: blocking.Peer | None = None
+        self._block: AbstractContextManager[Peer] | None = None
+        self._peer: Peer | None = None
         self._turn = 0
         self.epoch: int = 0
         """The number of connections that were made."""
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """Return the names of the publishers that the server describes and that match `pattern`. Raises UsageError if it describes none."""
+        """Return the names of the published logs that match `pattern`, by the description of the server. Raises UsageError without one."""
         try:
             entries = self._ask(lambda peer: _read_all(peer, DESCRIPTION, "json", self._client.read_timeout))
         except (Rejected, PublisherFailed):
@@ -55,7 +55,7 @@ class Publisher:
                 f"option streamPattern: the server at {self._uri} does not describe itself, or not to you; it does with "
                 "penstock.Service(describe=True). Or give streams="
             ) from None
-        found = [entry.get("name") for entry in entries if isinstance(entry, dict) and entry.get("kind") == "publisher"]
+        found = [entry.get("name") for entry in entries if isinstance(entry, dict) and entry.get("positions") is True]
         return tuple(sorted(name for name in found if isinstance(name, str) and "{" not in name and re.fullmatch(pattern, name)))
 
     def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
@@ -104,7 +104,7 @@ class Publisher:
             raise ProtocolError(f"{self._uri} sent {len(elements)} elements for {name}")
         return elements
 
-    def _ask(self, call: Callable[[blocking.Peer], T]) -> T:
+    def _ask(self, call: Callable[[Peer], T]) -> T:
         """Call `call` with the connection, and once more with a new one if it was lost: it may have been idle for too long."""
         if self._peer is not None:
             self._peer.run(0)  # a goodbye may have arrived since the last poll
@@ -119,7 +119,7 @@ class Publisher:
                 raise
         return call(self._connected())
 
-    def _connected(self) -> blocking.Peer:
+    def _connected(self) -> Peer:
         if self._peer is None:
             self._block = self._client.connect(self._uri)
             self._peer = self._block.__enter__()
@@ -136,7 +136,7 @@ def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:
     )
 
 
-def _read_all(peer: blocking.Peer, name: str, serializer: str | None, timeout: float) -> list[Any]:
+def _read_all(peer: Peer, name: str, serializer: str | None, timeout: float) -> list[Any]:
     with peer.subscribe(name, serializer=serializer, timeout=timeout) as stream:
         return [*stream]
 

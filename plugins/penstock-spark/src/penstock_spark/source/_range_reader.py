@@ -10,18 +10,19 @@ Rules of this file:
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.api import ConnectionLost, ProtocolError, Rejected, UsageError
+from penstock.api import ConnectionLost, ProtocolError, Rejected, StreamTimeout, UsageError
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
-from penstock_spark.source._publisher import Publisher, digest_of
-from penstock_spark.source._settings import CORRUPT, SourceSettings
+from penstock_spark.source._publisher import digest_of
+from penstock_spark.source._settings import SourceSettings
 
 LEAST_ROWS: Final = 4_096
 """Elements of a batch, at least. One batch an element made two million rows take more than five minutes."""
@@ -68,21 +69,23 @@ class Batches:
             return None
         if self._part.digest and self.position == self._part.stop and digest_of(elements[-1]) != self._part.digest:
             raise ProtocolError(
-                f"the element at position {self.position - 1:,} of partition {self._part.partition!r} of {self._part.stream!r} is not the one "
-                "that the driver has seen: the publisher has come back with other elements at the same positions"
+                f"the element at position {self.position - 1:,} of {self._name()} is not the one that the driver has seen: the "
+                "publisher has come back with other elements at the same positions"
             )
         return self._batch(elements, self._decoder.decode(elements))
 
     # --- inside
 
+    def _name(self) -> str:
+        return f"partition {self._part.partition!r} of {self._part.stream!r}"
+
     def _batch(self, elements: list[bytes], decoded: Decoded) -> pa.RecordBatch:
         first = self.position - len(elements)
         if decoded.bad and not self._settings.keeps_corrupt:
-            index, why = decoded.bad[0]
+            place, why = decoded.bad[0]
             raise ProtocolError(
-                f"the element at position {first + index:,} of partition {self._part.partition!r} of {self._part.stream!r} is no "
-                f"{self._settings.value_format} of the schema: {why}. Correct valueFormat and schema; or set undecodable=_corrupt, and such "
-                "elements arrive in the column _corrupt"
+                f"the element at position {first + place:,} of {self._name()} is no {self._settings.value_format} of the schema: {why}. "
+                "Correct valueFormat and schema; or set undecodable=_corrupt, and such elements arrive in the column _corrupt"
             )
         columns = [*self._metadata(first, len(elements), decoded.rows), *decoded.columns]
         if self._settings.keeps_corrupt:
@@ -113,6 +116,9 @@ class Task(NamedTuple):
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the range. Raises ProtocolError if the publisher does not send all of it."""
         batches = Batches(self.settings, self.schema, self.part)
+        if self.settings.at_most_once:
+            yield from self._read_what_comes(batches)
+            return
         failures = 0
         for address in itertools.cycle(self.addresses):
             before = batches.position
@@ -148,6 +154,26 @@ class Task(NamedTuple):
                     if batch is not None:
                         yield batch
 
+    def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the elements of a publisher without positions, until there are enough, or the time is over."""
+        count, client, seconds = self.part.stop - self.part.start, self.settings.client, self.settings.long_poll
+        deadline = monotonic() + seconds
+        demand = min(count, self.settings.window)
+        with (
+            client.connect(self.addresses[0]) as peer,
+            peer.subscribe(self.part.stream, demand=demand, timeout=max(seconds, 0.001)) as stream,
+            suppress(StreamTimeout),
+        ):
+            for elements in stream.batches():
+                is_due = batches.add(elements[: self.part.stop - batches.position], monotonic())
+                is_over = batches.position == self.part.stop or monotonic() >= deadline
+                if (is_due or is_over) and (batch := batches.take()) is not None:
+                    yield batch
+                if is_over:
+                    break
+        if (rest := batches.take()) is not None:
+            yield rest
+
     def _refused(self, refused: Rejected) -> Exception:
         return ProtocolError(
             f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
@@ -156,7 +182,7 @@ class Task(NamedTuple):
 
 
 def _corrupt(elements: list[bytes], decoded: Decoded) -> pa.Array:
-    wrong = {each.index for each in decoded.bad}
+    wrong = {each.place for each in decoded.bad}
     column: list[Any] = [element if index in wrong else None for index, element in enumerate(elements)] if wrong else [None] * len(elements)
     if decoded.rows is not None:
         column = [each for each, count in zip(column, decoded.rows, strict=True) for _ in range(count)]

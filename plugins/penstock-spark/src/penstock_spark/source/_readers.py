@@ -9,6 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from penstock_spark.source._counted_plan import CountedPlan
 from penstock_spark.source._offsets import Offset, Range
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._range_reader import Task
@@ -30,12 +31,12 @@ class _Reading:
     def __init__(self, settings: SourceSettings, schema: StructType) -> None:
         self._settings = settings
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
-        self._planned: Plan | None = None
+        self._planned: Plan | CountedPlan | None = None
 
     @property
-    def _plan(self) -> Plan:
+    def _plan(self) -> Plan | CountedPlan:
         if self._planned is None:
-            self._planned = Plan(self._settings)
+            self._planned = CountedPlan(self._settings) if self._settings.at_most_once else Plan(self._settings)
         return self._planned
 
     def __getstate__(self) -> dict[str, Any]:

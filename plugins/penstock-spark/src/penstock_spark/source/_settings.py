@@ -6,7 +6,19 @@ from typing import Any, Final, NamedTuple
 
 from penstock.api import UsageError
 from penstock_spark._client import CLIENT_OPTIONS, ClientSettings, refuse_secrets
-from penstock_spark._options import Option, boolean, choice, duration, json_object, milliseconds, names, one_of, positive, read_options, text
+from penstock_spark._options import (
+    Option,
+    boolean,
+    choice,
+    duration,
+    json_object,
+    milliseconds,
+    names,
+    one_of,
+    positive,
+    read_options,
+    text,
+)
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -49,9 +61,9 @@ SOURCE_OPTIONS: Final = (
     Option("maxTriggerDelay", duration, 900.0, "how long minElementsPerTrigger may hold a batch back, such as 15m"),
     Option("maxBytesPerTrigger", positive, None, "bytes of the elements of a batch, by the mean size of a sample"),
     Option("minPartitions", positive, 1, "tasks of a batch, at least"),
-    Option("failOnDataLoss", boolean, True, "whether elements that the publisher has dropped end the query"),
+    Option("failOnDataLoss", boolean, default=True, summary="whether elements that the publisher has dropped end the query"),
     Option("subscriptionId", text, None, "the name of this query at the publisher, for acknowledgements"),
-    Option("includeMetadata", boolean, True, "whether rows have the columns stream, partition and offset"),
+    Option("includeMetadata", boolean, default=True, summary="whether rows have the columns stream, partition and offset"),
     Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
     Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
     Option("messageType", text, None, "for protobuf: the generated class, as package.module.Class"),
@@ -145,11 +157,15 @@ class SourceSettings(NamedTuple):
         if low is not None and high is not None and low > high:
             raise UsageError(f"minElementsPerTrigger={low:,} is above maxElementsPerTrigger={high:,}: no batch could have as many")
         if self.value_format == "protobuf" and self.message_type is None:
-            raise UsageError("valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a class that the executors can import")
+            raise UsageError(
+                "valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a class that the executors can import"
+            )
         if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
             raise UsageError("valueFormat=raw has the one column value; leave schema and undecodable out, or choose another valueFormat")
         if self.at_most_once and (self.max_elements is None or self.pattern is not None or self.assigned is not None):
-            raise UsageError("delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the publisher has no positions to ask for")
+            raise UsageError(
+                "delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the publisher has no positions to ask for"
+            )
 
 
 def _assigned(given: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:
@@ -157,7 +173,7 @@ def _assigned(given: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] 
         return None
     for stream, partitions in given.items():
         if not isinstance(partitions, list) or not partitions or not all(isinstance(each, str) for each in partitions):
-            raise UsageError(f"option assign: give a list of the names of partitions for {stream!r}, as in {{\"{stream}\": [\"0\"]}}")
+            raise UsageError(f'option assign: give a list of the names of partitions for {stream!r}, as in {{"{stream}": ["0"]}}')
     return {stream: tuple(partitions) for stream, partitions in given.items()}
 
 
