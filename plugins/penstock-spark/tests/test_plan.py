@@ -220,7 +220,7 @@ def test_other_content_is_found_when_the_connection_is_new() -> None:
 
 def test_a_checkpoint_of_other_streams_is_refused() -> None:
     """The error names the partition that is gone."""
-    with pytest.raises(UsageError, match="partition '0' of 'bills'.*checkpointLocation of its own"):
+    with pytest.raises(UsageError, match=r"partition '0' of 'bills'.*checkpointLocation of its own"):
         plan_of(KnownPublisher({EAST: Facts(0, 5)})).latest(Offset({("bills", "0"): 5}))
 
 

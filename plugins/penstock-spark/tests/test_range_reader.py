@@ -115,10 +115,8 @@ def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None
     """Over one connection; a poll without anything new is held by the server."""
     publisher = Publisher(server.uri, settings().client)
     facts = publisher.facts(["orders"])
-    assert {key: (each.earliest, each.latest) for key, each in facts.items()} == {
-        ("orders", "0"): (0, 20_000),
-        ("orders", "1"): (0, 20_000),
-    }
+    places = {key: (each.earliest, each.latest) for key, each in facts.items()}
+    assert places == {("orders", "0"): (0, 20_000), ("orders", "1"): (0, 20_000)}
     assert publisher.facts(["orders"], after=dict.fromkeys(facts, 20_000), wait=0.01) == facts
     assert publisher.facts(["orders", "orders"], after={}, wait=0.01) == facts
     assert publisher.digest("orders", "1", 7) == digest_of(element_at("fixed", 1, 7))

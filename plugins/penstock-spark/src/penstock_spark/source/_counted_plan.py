@@ -30,8 +30,8 @@ class CountedPlan:
     def fix_target(self) -> None:
         """Raise UsageError."""
         raise UsageError(
-            "Trigger.AvailableNow reads what is there, and with delivery=atMostOnce the publisher keeps nothing: use another trigger, or let "
-            "penstock.Spool write the stream to a log"
+            "Trigger.AvailableNow reads what is there, and with delivery=atMostOnce the publisher keeps nothing: use another trigger, or "
+            "let penstock.Spool write the stream to a log"
         )
 
     def newest(self) -> Offset | None:
