@@ -14,7 +14,8 @@ from pathlib import Path
 
 import trio
 
-from penstock import DiskLog, Retention, Service, serve
+from penstock import DiskLog, Retention, RingLog, Service, serve
+from penstock.logs import Log
 
 AT_ONCE = 20_000
 STREAM = "orders"
@@ -27,10 +28,29 @@ def element_at(kind: str, partition: int, position: int) -> bytes:
         return json.dumps({"id": number, "name": f"name {number % 7}"}).encode()
     if kind == "mixed":
         return b"%d" % number + b"." * (number % 24)
+    if kind == "msgpack":
+        import msgspec
+
+        return msgspec.msgpack.encode({"id": number, "name": f"name {number % 7}", "amount": number / 4})
+    if kind == "arrow":
+        return _arrow_rows(number)
     return b"%032d" % number
 
 
-async def fill(log: DiskLog, kind: str, count: int) -> None:
+def _arrow_rows(first: int) -> bytes:
+    """Return 1,000 rows as an Arrow IPC stream."""
+    import numpy as np
+    import pyarrow as pa
+
+    numbers = np.arange(first, first + 1_000)
+    batch = pa.record_batch({"id": numbers, "amount": numbers / 4, "twice": numbers * 2, "half": numbers // 2})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+async def fill(log: Log, kind: str, count: int) -> None:
     """Append up to `count` elements to each partition; elements that are there stay."""
     for index, partition in enumerate(log.partitions):
         for first in range(log.latest()[partition], count, AT_ONCE):
@@ -46,10 +66,15 @@ async def main() -> None:
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--kind", default="fixed")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--in-memory", action="store_true")
     options = parser.parse_args()
     names = [str(number) for number in range(options.partitions)]
     retention = Retention(max_count=100_000_000)
-    async with DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names) as log:
+    async with contextlib.AsyncExitStack() as stack:
+        if options.in_memory:
+            log: Log = RingLog(retention=retention, partitions=names)
+        else:
+            log = await stack.enter_async_context(DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names))
         await fill(log, options.kind, options.count)
         service = Service(describe=True)
         service.publish(STREAM, log)
@@ -69,8 +94,9 @@ async def main() -> None:
 class Served:
     """The server, as a test uses it."""
 
-    def __init__(self, folder: Path, *, count: int = 1000, partitions: int = 2, kind: str = "fixed") -> None:
+    def __init__(self, folder: Path, *, count: int = 1000, partitions: int = 2, kind: str = "fixed", in_memory: bool = False) -> None:
         self._command = [sys.executable, __file__, str(folder), "--partitions", str(partitions), "--kind", kind, "--count", str(count)]
+        self._command += ["--in-memory"] * in_memory
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
 

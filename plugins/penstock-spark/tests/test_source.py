@@ -1,5 +1,6 @@
 """The source on Spark itself: batch and streaming queries, options that Spark acts on, and errors as a user sees them."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,8 @@ def test_a_streaming_query_reads_in_batches_and_shows_its_lag(spark: Any, tmp_pa
         query.awaitTermination()
         [first, last] = [each["sources"][0] for each in query.recentProgress if each["numInputRows"]]
         assert (first["numInputRows"], last["numInputRows"]) == (1_200, 800)
-        assert first["endOffset"]["positions"] == {"orders": {"0": 600, "1": 600}}
-        assert first["latestOffset"]["positions"] == {"orders": {"0": 1_000, "1": 1_000}}
+        assert json.loads(first["endOffset"])["positions"] == {"orders": {"0": 600, "1": 600}}
+        assert json.loads(first["latestOffset"])["positions"] == {"orders": {"0": 1_000, "1": 1_000}}
         server.grow(1_100)
         into_parquet(spark, server.uri, tmp_path, 1_200).trigger(availableNow=True).start().awaitTermination()
     values = spark.read.parquet(str(tmp_path / "out")).collect()

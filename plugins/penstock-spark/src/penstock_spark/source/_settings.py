@@ -62,7 +62,6 @@ SOURCE_OPTIONS: Final = (
     Option("maxBytesPerTrigger", positive, None, "bytes of the elements of a batch, by the mean size of a sample"),
     Option("minPartitions", positive, 1, "tasks of a batch, at least"),
     Option("failOnDataLoss", boolean, default=True, summary="whether elements that the publisher has dropped end the query"),
-    Option("subscriptionId", text, None, "the name of this query at the publisher, for acknowledgements"),
     Option("includeMetadata", boolean, default=True, summary="whether rows have the columns stream, partition and offset"),
     Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
     Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
@@ -91,7 +90,6 @@ class SourceSettings(NamedTuple):
     max_bytes: int | None
     min_partitions: int
     fail_on_loss: bool
-    subscription: str | None
     has_metadata: bool
     value_format: str
     schema: str | None
@@ -125,7 +123,6 @@ class SourceSettings(NamedTuple):
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],
             fail_on_loss=values["failOnDataLoss"],
-            subscription=values["subscriptionId"],
             has_metadata=values["includeMetadata"],
             value_format=values["valueFormat"],
             schema=values["schema"],
