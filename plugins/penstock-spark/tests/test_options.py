@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from penstock_spark._client import CLIENT_OPTIONS, ClientSettings
 from penstock_spark._options import read_options
-from penstock_spark.source._settings import SourceSettings
+from penstock_spark.source._settings import SOURCE_OPTIONS, SourceSettings
 
 from penstock.api import UsageError
 
@@ -27,6 +27,12 @@ def test_options_are_read_in_lower_case() -> None:
     """Spark hands the names over in lower case, and values as texts."""
     read = settings(maxelementspertrigger="500", MAXTRIGGERDELAY="15m", failondataloss="False", valueformat="RAW", longpollms="20")
     assert (read.max_elements, read.max_delay, read.fail_on_loss, read.value_format, read.long_poll) == (500, 900.0, False, "raw", 0.02)
+
+
+def test_the_page_has_each_option() -> None:
+    """A table of the page for users, docs/how-to/spark-source.md, names each option of the source."""
+    page = (Path(__file__).parents[3] / "docs/how-to/spark-source.md").read_text(encoding="utf-8")
+    assert [option.name for option in SOURCE_OPTIONS if f"`{option.name}`" not in page] == []
 
 
 def test_the_server_is_an_option_or_the_path() -> None:
