@@ -259,7 +259,7 @@ def spark(session: nox.Session) -> None:
     session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, f"{SPARK}/tests", *session.posargs)
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def spark_kills(session: nox.Session) -> None:
     """Kill the driver, the tasks and the publisher of a Spark query, 20 times each: nothing is lost or repeated. `-- 5` for fewer."""
     _prepare_spark(session)
@@ -267,7 +267,7 @@ def spark_kills(session: nox.Session) -> None:
     session.run("pytest", "-s", f"{SPARK}/tests/test_kills.py")
 
 
-@nox.session(python=MAIN)
+@nox.session(python=MAIN, default=False)
 def spark_bench(session: nox.Session) -> None:
     """How fast Spark reads each form of elements, beside a source that yields ready-made batches."""
     _prepare_spark(session)

@@ -66,10 +66,11 @@ async def main() -> None:
     parser.add_argument("--partitions", type=int, default=2)
     parser.add_argument("--kind", default="fixed")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--retains", type=int, default=100_000_000)
     parser.add_argument("--in-memory", action="store_true")
     options = parser.parse_args()
     names = [str(number) for number in range(options.partitions)]
-    retention = Retention(max_count=100_000_000)
+    retention = Retention(max_count=options.retains)
     async with contextlib.AsyncExitStack() as stack:
         if options.in_memory:
             log: Log = RingLog(retention=retention, partitions=names)
@@ -80,7 +81,7 @@ async def main() -> None:
         service.publish(STREAM, log)
 
         @service.publisher("ticks")
-        async def ticks():  # type: ignore[no-untyped-def]
+        async def ticks():  # type: ignore[no-untyped-def]  # as programs have it
             for number in range(1_000_000):
                 yield b"%d" % number
 
@@ -94,9 +95,9 @@ async def main() -> None:
 class Served:
     """The server, as a test uses it."""
 
-    def __init__(self, folder: Path, *, count: int = 1000, partitions: int = 2, kind: str = "fixed", in_memory: bool = False) -> None:
-        self._command = [sys.executable, __file__, str(folder), "--partitions", str(partitions), "--kind", kind, "--count", str(count)]
-        self._command += ["--in-memory"] * in_memory
+    def __init__(self, folder: Path, *, in_memory: bool = False, **options: int | str) -> None:
+        given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
+        self._command = [sys.executable, __file__, str(folder), *given, *["--in-memory"] * in_memory]
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
 
@@ -134,7 +135,7 @@ class Served:
 @contextlib.contextmanager
 def served(folder: Path, **options: int | str) -> Iterator[Served]:
     """Serve for the length of a block."""
-    server = Served(folder, **options)  # type: ignore[arg-type]
+    server = Served(folder, **options)  # type: ignore[arg-type]  # of mixed types
     server.start()
     try:
         yield server

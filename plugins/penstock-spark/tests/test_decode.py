@@ -133,7 +133,9 @@ def test_an_undecodable_element_arrives_in_a_column_of_its_own() -> None:
     fields = [pa.field("id", pa.int64())]
     each = Batches(settings, pa.schema([*fields, pa.field("_corrupt", pa.binary())]), Range("s", "0", 0, 9))
     each.add([arrow([{"id": 5}, {"id": 6}], fields), b"oops"], 0.0)
-    assert each.take().to_pylist() == [{"id": 5, "_corrupt": None}, {"id": 6, "_corrupt": None}, {"id": None, "_corrupt": b"oops"}]  # type: ignore[union-attr]
+    batch = each.take()
+    assert batch is not None
+    assert batch.to_pylist() == [{"id": 5, "_corrupt": None}, {"id": 6, "_corrupt": None}, {"id": None, "_corrupt": b"oops"}]
 
 
 def test_a_missing_value_of_a_column_that_must_have_one_is_refused() -> None:

@@ -47,7 +47,7 @@ def plan_of(publisher: KnownPublisher, now: list[float] | None = None, **options
     given = {"uri": "tcp://127.0.0.1:1", "stream": "orders"} | options
     if {"streams", "streamPattern", "assign"} & options.keys():
         del given["stream"]
-    return Plan(SourceSettings.of(given), publisher, lambda: (now or [0.0])[0])  # type: ignore[arg-type]
+    return Plan(SourceSettings.of(given), publisher, lambda: (now or [0.0])[0])  # type: ignore[arg-type]  # it has the same methods
 
 
 def test_a_share_is_in_proportion_and_uses_all_of_the_limit() -> None:

@@ -37,8 +37,9 @@ def server(tmp_path_factory: Any) -> Iterator[Served]:
         yield running
 
 
-def test_a_range_arrives_whole_in_few_batches(server: Served) -> None:
-    """Each element is at its position, and each batch but the last has at least 4,096 elements."""
+def test_a_range_arrives_whole_in_few_batches(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each element is at its position, and each batch but the last has at least 4,096 elements, if they come quickly enough."""
+    monkeypatch.setattr(_range_reader, "LONGEST_WAIT", 3600.0)
     batches = list(task(server, demandWindow="500").read())
     assert all(batch.num_rows >= LEAST_ROWS for batch in batches[:-1])
     table = pa.Table.from_batches(batches)
@@ -54,12 +55,12 @@ def test_a_batch_is_due_by_number_time_or_bytes() -> None:
     batches = Batches(settings(), RAW, PART)
     assert not batches.add([b"x"] * (LEAST_ROWS - 1), 1.0)
     assert batches.add([b"x"], 1.0)
-    assert batches.take().num_rows == LEAST_ROWS  # type: ignore[union-attr]
+    assert batches.take().num_rows == LEAST_ROWS  # type: ignore[union-attr]  # there is one
     assert batches.take() is None
     assert not batches.add([b"x"], 2.0)
     assert not batches.add([b"x"], 2.0 + LONGEST_WAIT / 2)
     assert batches.add([b"x"], 2.001 + LONGEST_WAIT)
-    assert batches.take().num_rows == 3  # type: ignore[union-attr]
+    assert batches.take().num_rows == 3  # type: ignore[union-attr]  # there is one
     assert batches.add([bytes(_range_reader.MOST_BYTES)], 3.0)
 
 
@@ -83,6 +84,18 @@ def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> 
     """The error has the figures of the publisher."""
     with pytest.raises(ProtocolError, match=r"'orders' does not give positions 50,000 to 60,000.*20,000"):
         list(task(server, PART._replace(start=50_000, stop=60_000)).read())
+
+
+def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(tmp_path: Path) -> None:
+    """With failOnDataLoss=false the range begins at the earliest element that the publisher has when the task reads."""
+    part = PART._replace(stop=30_000)
+    with served(tmp_path, count=30_000, retains=24_000) as server:
+        with pytest.raises(ProtocolError, match="It was dropped"):
+            list(task(server, part).read())
+        offsets = [at for batch in task(server, part, failOnDataLoss="false").read() for at in batch["offset"].to_pylist()]
+        assert offsets == list(range(offsets[0], 30_000))
+        assert 6_000 <= offsets[0] < 10_000
+        assert list(task(server, PART._replace(stop=offsets[0]), failOnDataLoss="false").read()) == []
 
 
 def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:

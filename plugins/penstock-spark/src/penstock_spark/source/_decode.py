@@ -130,7 +130,7 @@ class _JsonRows:
     """JSON objects, read by Arrow in one piece."""
 
     def __init__(self, fields: Sequence[pa.Field]) -> None:
-        schema = pa.schema([field.with_nullable(True) for field in fields])  # noqa: FBT003
+        schema = pa.schema([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
         self._schema = schema
         self._options = pa.json.ParseOptions(explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore")
 
@@ -192,4 +192,4 @@ def _class_of(name: str) -> type:
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([field.with_nullable(True) for field in schema])  # noqa: FBT003
+    return pa.schema([field.with_nullable(True) for field in schema])  # noqa: FBT003  # pyarrow names it so

@@ -9,6 +9,7 @@ Rules of this file:
 """
 
 import itertools
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -17,12 +18,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.api import ConnectionLost, ProtocolError, Rejected, StreamTimeout, UsageError
+from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout, UsageError
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
-from penstock_spark.source._publisher import digest_of
+from penstock_spark.source._publisher import Publisher, digest_of
 from penstock_spark.source._settings import SourceSettings
+
+_log: Final = logging.getLogger("penstock.spark")
 
 LEAST_ROWS: Final = 4_096
 """Elements of a batch, at least. One batch an element made two million rows take more than five minutes."""
@@ -129,8 +132,15 @@ class Task(NamedTuple):
                 if failures == MOST_FAILURES:
                     raise
                 continue
-            except Rejected as refused:
-                raise self._refused(refused) from refused
+            except (Rejected, PublisherFailed) as refused:
+                earliest = self.part.start if self.settings.fail_on_loss else self._earliest()
+                if earliest <= batches.position:
+                    raise self._refused(refused) from refused
+                if (rest := batches.take()) is not None:
+                    yield rest
+                _log.warning("%s has dropped the elements before position %d; going on there, as failOnDataLoss=false", self.part, earliest)
+                batches.position = min(earliest, self.part.stop)
+                continue
             break
         if (rest := batches.take()) is not None:
             yield rest
@@ -174,7 +184,15 @@ class Task(NamedTuple):
         if (rest := batches.take()) is not None:
             yield rest
 
-    def _refused(self, refused: Rejected) -> Exception:
+    def _earliest(self) -> int:
+        """Return the position of the oldest element that the publisher has now: since the batch was planned it may have dropped some."""
+        publisher = Publisher(self.settings.uri, self.settings.client)
+        try:
+            return publisher.facts([self.part.stream])[self.part.stream, self.part.partition].earliest
+        finally:
+            publisher.close()
+
+    def _refused(self, refused: Exception) -> Exception:
         return ProtocolError(
             f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
             f"{refused}"
