@@ -47,16 +47,16 @@ def wait_for_batches(folder: Path, count: int, driver: Driver | None = None) -> 
 
 def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the process group of the driver, in the middle of a batch; then the query goes on from its checkpoint."""
-    random, count = Random(15), 6_000 * (KILLS + 1)
+    random, count = Random(15), 5_000 * (KILLS + 1)
     with served(tmp_path, count=count) as server:
         for _ in range(KILLS):
-            driver = Driver(server.uri, tmp_path, 1_500)
+            driver = Driver(server.uri, tmp_path, 2_000)
             try:
-                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(2, 5), driver)
+                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(1, 4), driver)
                 time.sleep(random.random() / 5)
             finally:
                 driver.kill()
-        into_parquet(spark, server.uri, tmp_path, 1_500).trigger(availableNow=True).start().awaitTermination()
+        into_parquet(spark, server.uri, tmp_path, 2_000).trigger(availableNow=True).start().awaitTermination()
     check_rows(spark, tmp_path, count, 2)
 
 
@@ -80,7 +80,7 @@ def workers_of(spark: Any) -> list[int]:
 def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[[], None]) -> None:
     """Run the query to its end, and call `disturb` after every few batches."""
     random = Random(16)
-    query = into_parquet(spark, server.uri, folder, 1_500).trigger(availableNow=True).start()
+    query = into_parquet(spark, server.uri, folder, 2_000).trigger(availableNow=True).start()
     try:
         for _ in range(KILLS):
             wait_for_batches(folder, batches_in(folder) + random.randrange(1, 4))
@@ -93,7 +93,7 @@ def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[
 
 def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the Python processes of the executor: Spark repeats the tasks, and each range is read again."""
-    count, killed = 6_000 * (KILLS + 1), []
+    count, killed = 5_000 * (KILLS + 1), []
 
     def kill() -> None:
         for pid in workers_of(spark):
@@ -109,7 +109,7 @@ def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
 
 def test_a_publisher_that_is_killed_comes_back_with_the_same_elements(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the server, whose logs are on disk: the driver and the tasks connect again, and nothing fails."""
-    count = 6_000 * (KILLS + 1)
+    count = 5_000 * (KILLS + 1)
     with served(tmp_path, count=count) as server:
 
         def restart() -> None:

@@ -22,11 +22,13 @@ class KnownPublisher:
         self.epoch = 1
         self.content = "first"
         self.waits: list[float] = []
+        self.after: Mapping[Key, int] | None = None
         self.described: tuple[str, ...] = ()
         self.size = 10.0
 
     def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
         self.waits.append(wait)
+        self.after = after
         return {key: each for key, each in self.known.items() if key[0] in streams}
 
     def names(self, pattern: str) -> tuple[str, ...]:
@@ -135,6 +137,7 @@ def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
     second = plan.latest(first)
     assert second.digests[WEST] == first.digests[WEST]
     assert plan.latest(second) is second
+    assert publisher.after == second.positions  # the server answers at once if there is more
     assert plan.newest() == Offset({EAST: 31, WEST: 10})
 
 
@@ -155,6 +158,9 @@ def test_a_batch_waits_for_the_least_number_but_not_for_longer_than_the_delay() 
     assert first.positions == {EAST: 5}
     publisher.known = {EAST: Facts(0, 14)}
     assert plan.latest(first) is first
+    assert publisher.after == {EAST: 5}
+    assert plan.latest(first) is first
+    assert publisher.after == {EAST: 14}  # so the server holds the question until there are more than these
     now[0] += 900.0
     assert plan.latest(first).positions == {EAST: 14}
     now[0] += 1.0

@@ -31,6 +31,7 @@ class Plan:
         self._facts: dict[Key, Facts] = {}
         self._target: Mapping[Key, int] | None = None
         self._epoch = 0
+        self._holds_back = False
         self._last_batch_at: float | None = None
         self._first: Offset | None = None
 
@@ -53,7 +54,8 @@ class Plan:
         backlog = {key: self._end(key, each.latest) - begins[key] for key, each in facts.items()}
         backlog = {key: count for key, count in backlog.items() if count > 0}
         counts = self._limited(backlog, begins) if is_limited else backlog
-        if not counts or (is_limited and self._is_held_back(sum(backlog.values()))):
+        self._holds_back = is_limited and self._is_held_back(sum(backlog.values()))
+        if not counts or self._holds_back:
             return start
         self._last_batch_at = self._clock()
         positions = {key: begins[key] + counts.get(key, 0) for key in begins}
@@ -119,7 +121,9 @@ class Plan:
         return facts
 
     def _seen(self, start: Offset) -> dict[Key, int]:
-        """Return the positions beyond which something is new. While a batch is held back, those that were seen already are not."""
+        """Return the positions beyond which something is new: those that are read. While a batch is held back, those that were seen."""
+        if not self._holds_back:
+            return dict(start.positions)
         return {key: max(position, self._facts[key].latest if key in self._facts else 0) for key, position in start.positions.items()}
 
     def _places(self, value: str | Mapping[str, Any], facts: Mapping[Key, Facts], option: str, otherwise: str) -> dict[Key, int]:
