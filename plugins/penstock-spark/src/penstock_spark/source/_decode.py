@@ -121,7 +121,7 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
         return RowDecoder(fields, _JsonRows(fields).load_all)
     if value_format == "msgpack":
         loads = build_registry().serializer("msgpack").loads
-        return RowDecoder(fields, lambda elements: pa.array([_mapping(loads(element)) for element in elements], kind))
+        return RowDecoder(fields, lambda elements: pa.array(_mappings([loads(element) for element in elements]), kind))
     loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
     return RowDecoder(fields, lambda elements: pa.array([_message(loads(element), kind) for element in elements], kind))
 
@@ -158,10 +158,11 @@ def _as_line(element: bytes) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _mapping(value: object) -> dict[Any, Any]:
-    if not isinstance(value, dict):
-        raise ProtocolError(f"an element has to be a map with the names of the columns, not {shown(value)}")
-    return value
+def _mappings(values: list[Any]) -> list[Any]:
+    # The types in one piece: a call for each value takes a tenth of the whole time.
+    if set(map(type, values)) - {dict}:
+        raise ProtocolError("an element has to be a map with the names of the columns")
+    return values
 
 
 def _message(message: Any, kind: pa.StructType) -> dict[str, Any]:
