@@ -20,6 +20,10 @@ PATIENCE = 600.0
 """Seconds until a test gives up: on a busy machine a session of Spark takes minutes to start."""
 
 
+PATIENT = {"penstock.client.retries": "50"}
+"""Attempts to connect: on a busy machine a server takes long to start again."""
+
+
 def check_rows(spark: Any, folder: Path, count: int, partitions: int) -> None:
     """Compare the rows in Parquet with the elements: each of them once, at its position."""
     rows = spark.read.parquet(str(folder / "out")).select("partition", "offset", "value").toArrow()
@@ -80,7 +84,7 @@ def workers_of(spark: Any) -> list[int]:
 def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[[], None]) -> None:
     """Run the query to its end, and call `disturb` after every few batches."""
     random = Random(16)
-    query = into_parquet(spark, server.uri, folder, 2_000).trigger(availableNow=True).start()
+    query = into_parquet(spark, server.uri, folder, 2_000, **PATIENT).trigger(availableNow=True).start()
     try:
         for _ in range(KILLS):
             wait_for_batches(folder, batches_in(folder) + random.randrange(1, 4))

@@ -101,7 +101,8 @@ def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_sa
 def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
     """The publisher is killed between two batches and comes back: the range goes on behind the last element."""
     with served(tmp_path, count=20_000) as server:
-        reading = task(server, PART._replace(stop=20_000), demandWindow="100").read()
+        options = {"demandWindow": "100", "penstock.client.retries": "50"}  # on a busy machine a server takes long to start again
+        reading = task(server, PART._replace(stop=20_000), **options).read()
         offsets = next(reading)["offset"].to_pylist()
         server.kill()
         starter = threading.Timer(0.1, server.start)

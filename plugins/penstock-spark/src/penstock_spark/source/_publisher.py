@@ -30,7 +30,7 @@ SAMPLE: Final = 64
 
 
 def digest_of(element: bytes) -> str:
-    """Return the digest of an element: 64 bits, enough to tell two elements apart that nobody has chosen to be alike."""
+    """Return the digest of an element: 64 bits of its SHA-256, because the checkpoint has one for each partition."""
     return hashlib.sha256(element).hexdigest()[:16]
 
 
