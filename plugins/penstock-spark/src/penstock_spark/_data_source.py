@@ -1,6 +1,6 @@
 """`format("penstock")`: what Spark makes for each `read`, `readStream`, `write` and `writeStream`.
 
-Spark imports this module when it looks for sources, with every version of pyspark. So the readers are imported after the version is checked:
+Spark imports this module when it looks for sources, with every version of pyspark. So the readers are imported after a check of it:
 an error here would hide the other sources, too.
 """
 

@@ -8,7 +8,7 @@ Rules of this file:
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from inspect import isawaitable
 from typing import Any, Final, Protocol
 
@@ -37,7 +37,7 @@ class Described(Protocol):
     authorize: Any
     may_open: Any
     options: dict[Route, tuple[str | Serializer | None, int, Any, str]]
-    logs: Mapping[Route, object]
+    logs: dict[Route, Any]
 
     def publisher(self, name: str, *, serializer: str) -> Callable[[Any], Any]:
         """Offer the decorated function."""
