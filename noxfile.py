@@ -265,8 +265,29 @@ SPARK = "plugins/penstock-spark"  # its session installs 600 MB
 @nox.session(python=MAIN)
 def spark(session: nox.Session) -> None:
     """The tests of plugins/penstock-spark, on a Spark session of this machine with two tasks at once. Needs Java 17."""
-    _prepare(session, "tests", distributions=(*EDITABLE, "-e", _with_extras(SPARK)))
+    _prepare_spark(session)
     session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, f"{SPARK}/tests", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
+def spark_kills(session: nox.Session) -> None:
+    """Kill the driver, the tasks and the publisher of a Spark query, 20 times each: nothing is lost or repeated. `-- 5` for fewer."""
+    _prepare_spark(session)
+    session.env["PENSTOCK_SPARK_KILLS"] = (session.posargs or ["20"])[0]
+    session.run("pytest", "-s", f"{SPARK}/tests/test_kills.py")
+
+
+@nox.session(python=MAIN, default=False)
+def spark_bench(session: nox.Session) -> None:
+    """How fast Spark reads each form of elements, beside a source that yields ready-made batches."""
+    _prepare_spark(session)
+    session.run("python", f"{SPARK}/tests/bench_source.py", *session.posargs)
+
+
+def _prepare_spark(session: nox.Session) -> None:
+    # With the plugins whose elements the source decodes.
+    plugins = ("-e", _with_extras(SPARK), "-e", "plugins/penstock-msgpack", "-e", "plugins/penstock-protobuf")
+    _prepare(session, "tests", distributions=(*EDITABLE, *plugins))
 
 
 @nox.session(python=MAIN)
