@@ -17,6 +17,7 @@ Rules of this file:
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
+from weakref import ref
 
 import attrs
 import trio
@@ -256,6 +257,11 @@ class ConnectionTask:
     def identify(self) -> PeerIdentity:
         """Return the identity of the peer."""
         return self._incoming.peer
+
+    def introduce(self, peer: object) -> None:
+        """Let handlers subscribe to what this peer publishes."""
+        # Weak: the peer refers to this connection, and the objects of a connection are freed without a pass of the collector.
+        self._incoming.introduce(ref(peer))
 
     def recognise(self, principal: Any) -> None:
         """Add the principal to the identity of the peer."""
