@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the tests of the audit need pyspark: pip install 'penstock-spark[spark]'")
 
+from penstock_spark.sink._data_source import Writes
 from pyspark.sql import SparkSession
 
 
@@ -31,5 +32,6 @@ def spark() -> Iterator[Any]:
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    session.dataSource.register(Writes)
     yield session
     session.stop()

@@ -10,7 +10,7 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
 import trio
@@ -122,7 +122,7 @@ class LogReceiver:
         self._staging = staging
 
     async def stage(  # the ids of an attempt
-        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, into: str = ""
+        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
     ) -> dict[str, Any]:
         """Keep what the peer publishes, and return how many elements it was."""
         names = self._log.partitions
@@ -176,9 +176,14 @@ class FunctionReceiver:
         self._function = function
 
     async def stage(  # the ids of an attempt
-        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, into: str = ""
+        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
     ) -> dict[str, Any]:
         """Call the function with what the peer publishes, and return how many elements it was."""
+        if exact:
+            raise PublicError(
+                "this receiver hands elements to a function, so each comes at least once: leave delivery=exactlyOnce out, or receive into "
+                "a log"
+            )
         if into:
             raise PublicError("this receiver has no log, so it has no partitions to choose from: leave the option partition out")
         of, count = _batch_id(query, batch, run, attempt), 0
@@ -211,7 +216,7 @@ def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[N
     """Return `target` if it is an async function. Raises UsageError."""
     if isinstance(target, type) or not callable(target) or not inspect.iscoroutinefunction(called_function(target)):
         raise UsageError(f"receive({name!r}, …) was given {shown(target)}; give a Log, or an async function of one Received")
-    return target
+    return cast("Callable[[Received], Awaitable[None]]", target)
 
 
 def _batch_id(query: str, batch: int, *names: str) -> BatchId:

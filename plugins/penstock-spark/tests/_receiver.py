@@ -1,0 +1,97 @@
+"""A service that receives what Spark writes: a server in a thread of the tests, with a log in a file."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+import penstock
+from penstock.plugins import PeerIdentity
+
+Act = Callable[[], None]
+
+
+class KillingLog(penstock.DiskLog):
+    """Calls `after_publish` when a transaction is in the log, and before its writer learns that."""
+
+    after_publish: Act | None = None
+
+    def transaction(self, transaction_id: str) -> Any:
+        made = super().transaction(transaction_id)
+        publish = made.publish
+
+        async def publish_and_act() -> bool:
+            is_first = await publish()
+            if self.after_publish is not None:
+                self.after_publish()
+            return is_first
+
+        made.publish = publish_and_act  # type: ignore[method-assign]
+        return made
+
+
+class Receiver:
+    """Receives under ``orders``, at a Unix socket."""
+
+    def __init__(self, folder: Path, *, target: Any = None, **options: Any) -> None:
+        self._folder = folder
+        self._target = target
+        self._options = options
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+        self.log: KillingLog
+        self.url = f"unix://{folder}/socket"
+        self.staged_by: list[int] = []
+        """The processes that have staged, in order."""
+        self.kill_writer_at: list[int] = []
+        """The numbers of the stagings whose process is killed when its first elements have come."""
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, name="receiver")
+        self._thread.start()
+        self._ready.wait(30)
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        trio.from_thread.run_sync(self._scope.cancel, trio_token=self._token)
+        self._thread.join(30)
+
+    def contents(self, partition: str = "0") -> list[bytes]:
+        """Return what the log has."""
+        return trio.from_thread.run(self._collect, partition, trio_token=self._token)
+
+    # --- inside
+
+    async def _collect(self, partition: str) -> list[bytes]:
+        return await penstock.collect(self.log.source(partition, stop="latest"))
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._serve)
+        except BaseException as error:  # noqa: BLE001  # boundary: raised in the test's thread
+            self._error = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        service = penstock.Service(may_open=self._note)
+        with trio.CancelScope() as self._scope:
+            async with KillingLog(self._folder / "orders.log", retention=penstock.Retention(max_count=10**9)) as self.log:
+                penstock.receive(service, "orders", self.log if self._target is None else self._target, **self._options)
+                async with penstock.serve(service, self.url):
+                    self._token = trio.lowlevel.current_trio_token()
+                    self._ready.set()
+                    await trio.sleep_forever()
+
+    def _note(self, name: Any, peer: PeerIdentity) -> bool:
+        if str(name).startswith("orders/stage") and peer.credentials is not None:
+            self.staged_by.append(peer.credentials.pid)
+            if len(self.staged_by) in self.kill_writer_at:
+                os.kill(peer.credentials.pid, signal.SIGKILL)
+        return True
