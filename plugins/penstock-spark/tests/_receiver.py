@@ -17,18 +17,19 @@ Act = Callable[[], None]
 
 
 class KillingLog(penstock.DiskLog):
-    """Calls `after_publish` when a transaction is in the log, and before its writer learns that."""
+    """Calls `before_publish`, and `after_publish` when a transaction is in the log and before its writer learns that."""
 
-    after_publish: Act | None = None
+    before_publish: Act = staticmethod(lambda: None)
+    after_publish: Act = staticmethod(lambda: None)
 
     def transaction(self, transaction_id: str) -> Any:
         made = super().transaction(transaction_id)
         publish = made.publish
 
         async def publish_and_act() -> bool:
+            self.before_publish()
             is_first = await publish()
-            if self.after_publish is not None:
-                self.after_publish()
+            self.after_publish()
             return is_first
 
         made.publish = publish_and_act  # type: ignore[method-assign]
@@ -49,7 +50,13 @@ class Receiver:
         self.staged_by: list[int] = []
         """The processes that have staged, in order."""
         self.kill_writer_at: list[int] = []
-        """The numbers of the stagings whose process is killed when its first elements have come."""
+        """The numbers of the stagings whose process is killed while it publishes."""
+        self.kill_committer_at: list[int] = []
+        """The numbers of the commits whose process is killed when the batch is in the log, and before it learns that."""
+        self.kill: Callable[[int], None] = lambda pid: os.kill(pid, signal.SIGKILL)
+        """Kills the process of a commit; a test may kill more than that."""
+        self.commits = 0
+        self._committer = 0
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._run, name="receiver")
@@ -75,7 +82,7 @@ class Receiver:
     def _run(self) -> None:
         try:
             trio.run(self._serve)
-        except BaseException as error:  # noqa: BLE001  # boundary: raised in the test's thread
+        except BaseException as error:  # boundary: raised in the test's thread
             self._error = error
             self._ready.set()
 
@@ -83,6 +90,7 @@ class Receiver:
         service = penstock.Service(may_open=self._note)
         with trio.CancelScope() as self._scope:
             async with KillingLog(self._folder / "orders.log", retention=penstock.Retention(max_count=10**9)) as self.log:
+                self.log.after_publish = self._after_publish
                 penstock.receive(service, "orders", self.log if self._target is None else self._target, **self._options)
                 async with penstock.serve(service, self.url):
                     self._token = trio.lowlevel.current_trio_token()
@@ -94,4 +102,11 @@ class Receiver:
             self.staged_by.append(peer.credentials.pid)
             if len(self.staged_by) in self.kill_writer_at:
                 os.kill(peer.credentials.pid, signal.SIGKILL)
+        if str(name) == "orders/commit" and peer.credentials is not None:
+            self._committer = peer.credentials.pid
         return True
+
+    def _after_publish(self) -> None:
+        self.commits += 1
+        if self.commits in self.kill_committer_at:
+            self.kill(self._committer)

@@ -1,12 +1,17 @@
 """The sink on Spark itself: each batch is in the log once, whatever is killed; and mistakes are told."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from _receiver import Receiver
+from _sink_query import query_into
 
-import penstock
+KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "1"))
 
 
 @pytest.fixture
@@ -27,87 +32,78 @@ def lines(folder: Path, files: int, each: int) -> list[bytes]:
     return sorted(row.encode() for row in every)
 
 
-def write_all(spark: Any, tmp_path: Path, receiver: Receiver, **options: str) -> None:
+def write_all(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
     """Write the files to the receiver, one a batch."""
-    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
-    writer = rows.repartition(2).writeStream.format("penstock").option("stream", "orders").options(**options)
-    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start(receiver.url)
-    query.awaitTermination()
+    query_into(spark, receiver.url, tmp_path).awaitTermination()
+
+
+def check(receiver: Receiver, expected: list[bytes]) -> None:
+    """Compare the log with the lines: each of them once."""
+    found = receiver.contents()
+    lost, repeated = len(set(expected) - set(found)), len(found) - len(set(found))
+    print(f"rows {len(found):,}; lost {lost}, repeated {repeated}")
+    assert (len(found), lost, repeated) == (len(expected), 0, 0)
 
 
 def test_a_streaming_query_is_in_the_log_once(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
-    """Three batches of two tasks; started again from its checkpoint the query appends nothing."""
-    every = lines(tmp_path / "in", 3, 1_000)
+    """Two batches of two tasks; started again from its checkpoint the query appends nothing."""
+    every = lines(tmp_path / "in", 2, 1_000)
     write_all(spark, tmp_path, receiver)
-    assert sorted(receiver.contents()) == every
+    check(receiver, every)
     write_all(spark, tmp_path, receiver)
-    assert len(receiver.contents()) == 3_000
+    check(receiver, every)
 
 
 def test_a_worker_that_is_killed_loses_and_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
     """Spark repeats its task, which stages under another name."""
-    every = lines(tmp_path / "in", 3, 1_000)
-    receiver.kill_writer_at = [2, 5]
+    every = lines(tmp_path / "in", KILLS + 1, 1_000)
+    receiver.kill_writer_at = [2 + 3 * kill for kill in range(KILLS)]
     write_all(spark, tmp_path, receiver)
-    assert sorted(receiver.contents()) == every
-    assert len(receiver.staged_by) >= 8
+    check(receiver, every)
+    assert len(receiver.staged_by) >= 2 * (KILLS + 1) + KILLS
 
 
-def test_a_dataframe_is_written_once_with_an_id(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """The batch is in the log, and Spark does not know it: it repeats the batch with the same id."""
+    every = lines(tmp_path / "in", KILLS + 1, 100)
+    receiver.kill_committer_at = list(range(1, KILLS + 1))
+    for _ in range(KILLS):
+        with pytest.raises(Exception, match="FAILED"):
+            write_all(spark, tmp_path, receiver)
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+    assert receiver.commits == KILLS + 1
+
+
+@pytest.mark.skipif(KILLS < 2, reason="each kill takes a new Java: nox -s spark_kills")
+def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """kill -9 of its whole process group: the tasks of the next batch die with it."""
+    every = lines(tmp_path / "in", KILLS + 1, 1_000)
+    receiver.kill_committer_at = list(range(1, KILLS + 1))
+    for kill in range(KILLS):
+        program = [sys.executable, str(Path(__file__).with_name("_sink_query.py")), receiver.url, str(tmp_path)]
+        driver = subprocess.Popen(program, start_new_session=True, stderr=subprocess.DEVNULL)
+        receiver.kill = lambda _, driver=driver: os.killpg(driver.pid, signal.SIGKILL)  # type: ignore[misc]
+        assert driver.wait(300) == -signal.SIGKILL
+        assert receiver.commits == kill + 1
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+
+
+def test_a_dataframe_is_written_once_with_an_id(spark: Any, receiver: Receiver) -> None:
     """And each time without one."""
     rows = spark.range(100).selectExpr("CAST(id AS STRING) AS value")
     writer = rows.write.format("penstock").mode("append").option("stream", "orders")
     for _ in range(2):
         writer.option("writeId", "january").save(receiver.url)
     assert sorted(receiver.contents()) == sorted(b"%d" % number for number in range(100))
-    rows.write.format("penstock").mode("append").option("stream", "orders").save(receiver.url)
-    assert len(receiver.contents()) == 200
 
 
-def test_a_receiver_without_a_log_gets_the_ids_with_the_elements(spark: Any, tmp_path: Path) -> None:
-    """At least once; exactlyOnce is refused before an element is sent."""
-    got: list[penstock.Received] = []
-
-    async def take(received: penstock.Received) -> None:
-        got.append(received)
-
-    every = lines(tmp_path / "in", 2, 100)
-    with Receiver(tmp_path, target=take) as receiver:
-        write_all(spark, tmp_path, receiver)
-        assert sorted(element for each in got for element in each.elements) == every
-        assert {(each.batch, each.partition) for each in got} == {(0, 0), (0, 1), (1, 0), (1, 1)}
-        assert len({each.query for each in got}) == 1
-        with pytest.raises(Exception, match="each comes at least once"):
-            spark.range(1).selectExpr("'x' AS value").write.format("penstock").mode("append").options(
-                stream="orders", delivery="exactlyOnce"
-            ).save(receiver.url)
-
-
-@pytest.mark.parametrize(
-    ("column", "mode", "options", "text"),
-    [
-        ("id", "append", {"stream": "orders"}, "the sink writes one column, value"),
-        ("'x' AS value", "overwrite", {"stream": "orders"}, 'use mode\\("append"\\)'),
-        ("'x' AS value", "append", {}, "give the name that the server receives under"),
-        ("'x' AS value", "append", {"steam": "orders"}, "the nearest one is stream"),
-        ("'x' AS value", "append", {"stream": "bills"}, "Its service needs penstock.receive"),
-        ("CAST(NULL AS STRING) AS value", "append", {"stream": "orders"}, "an element is never null"),
-        ("'x' AS value", "append", {"stream": "orders", "partition": "9"}, "the log has no partition '9'"),
-    ],
-)
-def test_a_write_that_cannot_be_done_is_told(
-    spark: Any, receiver: Receiver, column: str, mode: str, options: dict[str, str], text: str
-) -> None:
-    """With what to do. Nothing is appended."""
-    with pytest.raises(Exception, match=text):
-        spark.range(3).selectExpr(column).write.format("penstock").mode(mode).options(**options).save(receiver.url)
-    assert receiver.contents() == []
-
-
-def test_a_failure_of_the_rows_is_the_one_that_is_raised(spark: Any, receiver: Receiver) -> None:
-    """And not what the receiver says about it."""
-    with pytest.raises(Exception, match="DIVIDE_BY_ZERO|Division by zero"):
-        spark.range(30_000).selectExpr("CAST(1 DIV (id - 29999) AS STRING) AS value").write.format("penstock").mode("append").options(
-            stream="orders"
-        ).save(receiver.url)
+def test_a_write_that_is_refused_is_told(spark: Any, receiver: Receiver) -> None:
+    """With what to do; nothing is appended."""
+    rows = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    with pytest.raises(Exception, match=r"Its service needs penstock\.receive"):
+        rows.write.format("penstock").mode("append").option("stream", "bills").save(receiver.url)
+    with pytest.raises(Exception, match="the nearest one is stream"):
+        rows.write.format("penstock").mode("append").option("steam", "orders").save(receiver.url)
     assert receiver.contents() == []
