@@ -15,11 +15,14 @@ async def main(spark: object) -> None:
     frame = spark.range(0, 80, 1, 8).selectExpr("id", "id * id AS square")  # type: ignore[attr-defined]  # a SparkSession
     service = penstock.Service()
     publish_dataframe(service, "squares", frame, value_format="json")
-    async with penstock.serve(service, "memory://here"), penstock.connect("memory://here") as peer:
-        async with peer.subscribe("squares", demand=1) as stream:
-            for _ in range(3):
-                print((await anext(stream)).decode())
-            print("asked for", stream.statistics().requested)
+    async with (
+        penstock.serve(service, "memory://here"),
+        penstock.connect("memory://here") as peer,
+        peer.subscribe("squares", demand=1) as stream,
+    ):
+        for _ in range(3):
+            print((await anext(stream)).decode())
+        print("asked for", stream.statistics().requested)
 
 
 if __name__ == "__main__":

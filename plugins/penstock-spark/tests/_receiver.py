@@ -32,7 +32,7 @@ class KillingLog(penstock.DiskLog):
             self.after_publish()
             return is_first
 
-        made.publish = publish_and_act  # type: ignore[method-assign]
+        made.publish = publish_and_act  # type: ignore[method-assign]  # to act between its two steps
         return made
 
 

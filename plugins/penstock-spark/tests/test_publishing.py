@@ -1,6 +1,8 @@
 """DataFrames and streaming queries are published at the pace of their subscribers."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import trio
+import trio.testing
 from penstock_spark.publishing import foreach_batch, publish_dataframe
 from penstock_spark.publishing._rows import pack, unpack
 
@@ -27,6 +30,17 @@ def noting(folder: str, batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 
 
+@asynccontextmanager
+async def serve_and_subscribe(service: penstock.Service, *, demand: int = 256) -> AsyncIterator[Any]:
+    """Yield a stream of ``rows``."""
+    async with (
+        penstock.serve(service, "memory://here"),
+        penstock.connect("memory://here") as peer,
+        peer.subscribe("rows", demand=demand) as stream,
+    ):
+        yield stream
+
+
 def published(spark: Any, folder: Path, rows: int) -> tuple[penstock.Service, Path]:
     """Return a service with a DataFrame of PARTITIONS partitions, each of which leaves a file when it is computed."""
     seen = folder / "seen"
@@ -44,34 +58,44 @@ def test_a_subscriber_gets_the_rows_partition_by_partition(spark: Any, tmp_path:
     service, seen = published(spark, tmp_path, 80)
 
     async def read() -> list[bytes]:
-        async with penstock.serve(service, "memory://here"), penstock.connect("memory://here") as peer:
-            async with peer.subscribe("rows", demand=0) as stream:
-                await trio.sleep(0.1)
-                assert list(seen.iterdir()) == []
-                stream.request(15)
-                first = [await anext(stream) for _ in range(15)]
-                assert {path.name for path in seen.iterdir()} == {"0", "1"}
-                stream.request(100)
-                return [*first, *[element async for element in stream]]
+        async with serve_and_subscribe(service, demand=0) as stream:
+            await trio.testing.wait_all_tasks_blocked()
+            assert list(seen.iterdir()) == []
+            stream.request(15)
+            first = [await anext(stream) for _ in range(15)]
+            assert {path.name for path in seen.iterdir()} == {"0", "1"}
+            stream.request(100)
+            return [*first, *[element async for element in stream]]
 
     assert trio.run(read) == [b"%d" % number for number in range(80)]
     assert len(list(seen.iterdir())) == PARTITIONS
 
 
-def test_a_subscriber_that_cancels_ends_its_job(spark: Any, tmp_path: Path) -> None:
+def waiting(batches: Iterator[Any]) -> Iterator[Any]:
+    """Wait for an hour in front of the first row."""
+    for batch in batches:
+        threading.Event().wait(3_600)
+        yield batch
+
+
+def wait_for_jobs(spark: Any, *, active: bool) -> None:
+    """Wait until Spark has a job, or has none."""
+    for _ in range(2_400):
+        if bool(spark.sparkContext.statusTracker().getActiveJobsIds()) == active:
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError(f"no job was to be {'begun' if active else 'left'} within two minutes")
+
+
+def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
     """Also while Spark computes the first rows, which would take an hour."""
-    slow = spark.range(1).selectExpr("CAST(java_method('java.lang.Thread', 'sleep', 3600000L) AS STRING) AS value")
     service = penstock.Service()
-    publish_dataframe(service, "rows", slow)
+    publish_dataframe(service, "rows", spark.range(1).selectExpr("'x' AS value").mapInArrow(waiting, "value STRING"))
 
     async def read() -> None:
-        async with penstock.serve(service, "memory://here"), penstock.connect("memory://here") as peer:
-            with trio.move_on_after(2):
-                async with peer.subscribe("rows") as stream:
-                    await anext(stream)
-            with trio.fail_after(60):
-                while spark.sparkContext.statusTracker().getActiveJobsIds():
-                    await trio.sleep(0.05)
+        async with serve_and_subscribe(service):
+            await trio.to_thread.run_sync(partial(wait_for_jobs, spark, active=True))
+        await trio.to_thread.run_sync(partial(wait_for_jobs, spark, active=False))
 
     trio.run(read)
 
@@ -83,26 +107,36 @@ def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_pa
         (tmp_path / "in" / f"{file}.txt").write_text("".join(f"{file}:{row}\n" for row in range(10)))
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
 
-    async def read() -> tuple[int, list[bytes]]:
-        send, receive = trio.open_memory_channel[list[bytes]](0)
+    async def read() -> list[bytes]:
+        channel, receive = trio.open_memory_channel[list[bytes]](0)
         service = penstock.Service()
         service.publish("rows", penstock.from_batches(receive))
-        feed = foreach_batch(send.send)
-        query = rows.writeStream.foreachBatch(feed).option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+        offered: list[list[bytes]] = []
+        second = trio.Event()
+
+        async def send(elements: list[bytes]) -> None:
+            offered.append(elements)
+            if len(offered) == 2:
+                second.set()
+            await channel.send(elements)
+
+        writer = rows.writeStream.foreachBatch(foreach_batch(send)).option("checkpointLocation", str(tmp_path / "c"))
+        query = writer.trigger(availableNow=True).start()
         try:
-            async with penstock.serve(service, "memory://here"), penstock.connect("memory://here") as peer:
-                async with peer.subscribe("rows", demand=1) as stream:
-                    first = await anext(stream)
-                    await trio.sleep(2)
-                    begun = max((progress["batchId"] for progress in query.recentProgress), default=-1) + 1
-                    rest = [await anext(stream) for _ in range(29)]
-                    await trio.to_thread.run_sync(query.awaitTermination)
-                    return begun, [first, *rest]
+            async with serve_and_subscribe(service, demand=1) as stream:
+                first = await anext(stream)
+                # The list of the second batch is not taken before the subscriber has asked for all of the first.
+                await second.wait()
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(offered) == 2
+                assert [progress["batchId"] for progress in query.recentProgress if progress["numInputRows"]] in ([], [0])
+                rest = [await anext(stream) for _ in range(29)]
+                await trio.to_thread.run_sync(query.awaitTermination)
+                return [first, *rest]
         finally:
             query.stop()
 
-    begun, elements = trio.run(read)
-    assert begun <= 1
+    elements = trio.run(read)
     assert sorted(elements) == sorted(b"%d:%d" % (file, row) for file in range(3) for row in range(10))
 
 
@@ -116,7 +150,7 @@ def test_elements_survive_packing() -> None:
 def test_foreach_batch_needs_a_run_of_trio() -> None:
     """The elements go to its tasks."""
     with pytest.raises(UsageError, match=r"inside of trio\.run"):
-        foreach_batch(print)  # type: ignore[arg-type]
+        foreach_batch(print)  # type: ignore[arg-type]  # refused before it is used
 
 
 class Frame:

@@ -41,7 +41,7 @@ def check(receiver: Receiver, expected: list[bytes]) -> None:
     """Compare the log with the lines: each of them once."""
     found = receiver.contents()
     lost, repeated = len(set(expected) - set(found)), len(found) - len(set(found))
-    print(f"rows {len(found):,}; lost {lost}, repeated {repeated}")
+    sys.stdout.write(f"rows {len(found):,}; lost {lost}, repeated {repeated}\n")
     assert (len(found), lost, repeated) == (len(expected), 0, 0)
 
 
@@ -77,13 +77,13 @@ def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark
 
 @pytest.mark.skipif(KILLS < 2, reason="each kill takes a new Java: nox -s spark_kills")
 def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
-    """kill -9 of its whole process group: the tasks of the next batch die with it."""
+    """A kill -9 of its whole process group: the tasks of the next batch die with it."""
     every = lines(tmp_path / "in", KILLS + 1, 1_000)
     receiver.kill_committer_at = list(range(1, KILLS + 1))
     for kill in range(KILLS):
         program = [sys.executable, str(Path(__file__).with_name("_sink_query.py")), receiver.url, str(tmp_path)]
         driver = subprocess.Popen(program, start_new_session=True, stderr=subprocess.DEVNULL)
-        receiver.kill = lambda _, driver=driver: os.killpg(driver.pid, signal.SIGKILL)  # type: ignore[misc]
+        receiver.kill = lambda _, driver=driver: os.killpg(driver.pid, signal.SIGKILL)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         assert driver.wait(300) == -signal.SIGKILL
         assert receiver.commits == kill + 1
     write_all(spark, tmp_path, receiver)

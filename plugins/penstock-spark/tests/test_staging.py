@@ -68,16 +68,15 @@ def test_a_failure_of_the_rows_is_the_one_that_is_raised(tmp_path: Path) -> None
 )
 def test_a_refusal_of_the_receiver_is_told(tmp_path: Path, options: dict[str, str], error: type[Exception], text: str) -> None:
     """With the address, and what to do."""
-    with Receiver(tmp_path) as receiver:
-        with pytest.raises(error, match=text):
-            stage(settings(receiver, **options), task(), iter([[b"1"]]))
+    with Receiver(tmp_path) as receiver, pytest.raises(error, match=text):
+        stage(settings(receiver, **options), task(), iter([[b"1"]]))
 
 
 def test_a_full_receiver_is_told(tmp_path: Path) -> None:
     """With its bound and the option of the source that makes batches smaller."""
-    with Receiver(tmp_path, max_staged_bytes=10_000) as receiver:
-        with pytest.raises(PublisherFailed, match=r"max_staged_bytes=10,000.*maxElementsPerTrigger"):
-            stage(settings(receiver), task(), iter([[bytes(1_000)] * 100]))
+    refusal = pytest.raises(PublisherFailed, match=r"max_staged_bytes=10,000.*maxElementsPerTrigger")
+    with Receiver(tmp_path, max_staged_bytes=10_000) as receiver, refusal:
+        stage(settings(receiver), task(), iter([[bytes(1_000)] * 100]))
 
 
 def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ async def test_a_full_log_fails_the_commit_with_its_text(autojump_clock: object)
                 raise LogError("there is no room on the disk")
             return await real(work)
 
-        log._submit = submit  # type: ignore[method-assign]
+        log._submit = submit  # type: ignore[method-assign]  # a disk that is full for one call
         with pytest.raises(PublisherFailed, match="batch 0 was not committed: there is no room on the disk"):
             await writer.commit((0, "a", 1))
         fails = False

@@ -18,8 +18,8 @@ class Lag(NamedTuple):
     """How many elements a query has not read yet, over the partitions of one source. The names are those of Kafka's metrics."""
 
     minOffsetsBehindLatest: int  # noqa: N815  # Kafka's names
-    maxOffsetsBehindLatest: int  # noqa: N815
-    avgOffsetsBehindLatest: float  # noqa: N815
+    maxOffsetsBehindLatest: int  # noqa: N815  # the same
+    avgOffsetsBehindLatest: float  # noqa: N815  # the same
 
 
 def lag_of(end: str | None, latest: str | None) -> Lag | None:
@@ -39,7 +39,7 @@ def _positions(text: str | None) -> dict[Any, int]:
         return {}
 
 
-class LagListener(StreamingQueryListener):
+class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is not installed for the check
     """Reports the lag of each penstock source after each batch: ``spark.streams.addListener(LagListener(report))``.
 
     `report` is called with the name of the query (its id if it has none), the index of the source, and the `Lag`. Spark calls it in a

@@ -27,7 +27,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass
-class Staged(WriterCommitMessage):
+class Staged(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not installed for the check
     """What one task has staged."""
 
     query: str
@@ -52,7 +52,7 @@ def batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: boo
     return BatchWriter(_settings(given, schema), uuid4().hex)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark is not installed for the check
     """Writes one batch of a streaming query."""
 
     def __init__(self, settings: SinkSettings, run: str) -> None:
@@ -73,7 +73,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         _abort(self._settings, messages, self._run)
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is not installed for the check
     """Writes a DataFrame, as one batch."""
 
     def __init__(self, settings: SinkSettings, run: str) -> None:
