@@ -17,7 +17,7 @@ def query_into(spark: Any, uri: str, folder: Path) -> Any:
 
 def main() -> None:
     """Write until all files are written, or the process is killed."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # as a module of the tests, this file is imported without it
+    from pyspark.sql import SparkSession  # as a module of the tests, this file is imported without it
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

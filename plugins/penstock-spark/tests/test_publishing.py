@@ -20,16 +20,6 @@ from penstock.api import UsageError
 PARTITIONS = 8
 
 
-def noting(folder: str, batches: Iterator[Any]) -> Iterator[Any]:
-    """Write a file for each partition that is computed."""
-    from pyspark import TaskContext  # noqa: PLC0415  # in the worker
-
-    context = TaskContext.get()
-    assert context is not None
-    Path(folder, str(context.partitionId())).touch()
-    yield from batches
-
-
 @asynccontextmanager
 async def serve_and_subscribe(service: penstock.Service, *, demand: int = 256) -> AsyncIterator[Any]:
     """Yield a stream of ``rows``."""
@@ -45,9 +35,16 @@ def published(spark: Any, folder: Path, rows: int) -> tuple[penstock.Service, Pa
     """Return a service with a DataFrame of PARTITIONS partitions, each of which leaves a file when it is computed."""
     seen = folder / "seen"
     seen.mkdir()
-    frame = (
-        spark.range(0, rows, 1, PARTITIONS).selectExpr("CAST(id AS STRING) AS value").mapInArrow(partial(noting, str(seen)), "value STRING")
-    )
+    path = str(seen)
+
+    # A function inside of another one is pickled by its value: the workers cannot import the tests.
+    def noting(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for value in batch.column(0).to_pylist():
+                Path(path, str(int(value) // (rows // PARTITIONS))).touch()
+            yield batch
+
+    frame = spark.range(0, rows, 1, PARTITIONS).selectExpr("CAST(id AS STRING) AS value").mapInArrow(noting, "value STRING")
     service = penstock.Service()
     publish_dataframe(service, "rows", frame)
     return service, seen
@@ -71,13 +68,6 @@ def test_a_subscriber_gets_the_rows_partition_by_partition(spark: Any, tmp_path:
     assert len(list(seen.iterdir())) == PARTITIONS
 
 
-def waiting(batches: Iterator[Any]) -> Iterator[Any]:
-    """Wait for an hour in front of the first row."""
-    for batch in batches:
-        threading.Event().wait(3_600)
-        yield batch
-
-
 def wait_for_jobs(spark: Any, *, active: bool) -> None:
     """Wait until Spark has a job, or has none."""
     for _ in range(2_400):
@@ -89,6 +79,12 @@ def wait_for_jobs(spark: Any, *, active: bool) -> None:
 
 def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
     """Also while Spark computes the first rows, which would take an hour."""
+
+    def waiting(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            threading.Event().wait(3_600)
+            yield batch
+
     service = penstock.Service()
     publish_dataframe(service, "rows", spark.range(1).selectExpr("'x' AS value").mapInArrow(waiting, "value STRING"))
 

@@ -50,18 +50,18 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
         super().__init__()
         self._report = report
 
-    def onQueryProgress(self, event: Any) -> None:  # noqa: N802  # Spark's name
+    def onQueryProgress(self, event: Any) -> None:  # Spark's name
         progress = event.progress
         for index, source in enumerate(progress.sources):
             lag = lag_of(source.endOffset, source.latestOffset)
             if lag is not None:
                 self._report(progress.name or str(progress.id), index, lag)
 
-    def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's name
+    def onQueryStarted(self, event: Any) -> None:  # Spark's name
         """Do nothing: there is no offset yet."""
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802  # Spark's name
+    def onQueryIdle(self, event: Any) -> None:  # Spark's name
         """Do nothing: the offsets are those of the last progress."""
 
-    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802  # Spark's name
+    def onQueryTerminated(self, event: Any) -> None:  # Spark's name
         """Do nothing: the last progress has told."""

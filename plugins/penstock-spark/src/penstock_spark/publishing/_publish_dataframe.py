@@ -34,7 +34,7 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
     limiter = trio.CapacityLimiter(MOST_JOBS)
 
     async def rows() -> AsyncIterator[list[bytes]]:
-        # A tag, because a cancel from outside is the only end of a job that no row has come from yet.
+        # A tag, because a cancel from another thread is the only end of a job that no row has come from yet.
         session, tag = frame.sparkSession, f"penstock-{uuid4().hex}"
         lists = lists_of(frame, value_format)
         try:
@@ -49,15 +49,17 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
 
 
 def _next(session: Any, tag: str, lists: Iterator[list[bytes]]) -> list[bytes] | None:
-    # Tags belong to a thread, and trio's threads are used again for other work.
-    session.addTag(tag)
+    # The context and not the session: a tag of the session does not reach the jobs of toLocalIterator. Tags belong to a thread, and trio's
+    # threads are used again for other work.
+    context = session.sparkContext
+    context.addJobTag(tag)
     try:
         return next(lists, None)
     finally:
-        session.removeTag(tag)
+        context.removeJobTag(tag)
 
 
 def _stop(session: Any, tag: str) -> None:
     # boundary: a session that was stopped raises errors of Py4J, and has no job left.
     with suppress(Exception):
-        session.interruptTag(tag)
+        session.sparkContext.cancelJobsWithTag(tag)
