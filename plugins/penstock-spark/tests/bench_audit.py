@@ -1,6 +1,6 @@
-"""How long the audit takes, against the window functions of Spark SQL: 20 million rows in three shapes. `nox -s audit_bench`.
+"""How long the audit takes, against the window functions of Spark SQL: 20 million rows in three shapes. `nox -s spark_bench`.
 
-    python audit_bench.py --rows 20000000 --repeat 3
+    python bench_audit.py --rows 20000000 --repeat 3
 
 The shapes: subscriptions that live throughout, so that each row group has rows of all; short ones, which are in one row group; and one
 subscription with 90 % of the rows.
