@@ -12,11 +12,11 @@ from penstock_spark import session
 import penstock
 
 
-def write(spark: Any, url: str, folder: Path) -> None:
-    """Write the lines of the files, one file a batch."""
+def start(spark: Any, url: str, folder: Path) -> Any:
+    """Start a query that writes the lines of the files, one file a batch."""
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "in"))
     writer = rows.writeStream.format("penstock").option("stream", "orders").option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start(url).awaitTermination()
+    return writer.trigger(availableNow=True).start(url)
 
 
 async def main(spark: Any, folder: Path) -> None:
@@ -29,7 +29,9 @@ async def main(spark: Any, folder: Path) -> None:
         penstock.receive(service, "orders", log)
         async with penstock.serve(service, "tcp://127.0.0.1:0") as server:
             for _ in range(2):
-                await trio.to_thread.run_sync(write, spark, str(server.addresses[0]), folder)
+                # Started in this thread: in a thread without an active session Spark finds no source and no sink in Python.
+                query = start(spark, str(server.addresses[0]), folder)
+                await trio.to_thread.run_sync(query.awaitTermination)
         print(sorted(await penstock.collect(log.source(stop="latest"))))
 
 
