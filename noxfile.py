@@ -271,17 +271,19 @@ def spark(session: nox.Session) -> None:
 
 @nox.session(python=MAIN, default=False)
 def spark_kills(session: nox.Session) -> None:
-    """Kill the driver, the tasks and the publisher of a Spark query, 20 times each: nothing is lost or repeated. `-- 5` for fewer."""
+    """Kill the driver, the tasks, the publisher and the sink of Spark queries, 20 times each: nothing is lost. `-- 5` for fewer."""
     _prepare_spark(session)
     session.env["PENSTOCK_SPARK_KILLS"] = (session.posargs or ["20"])[0]
     session.run("pytest", "-s", f"{SPARK}/tests/test_kills.py")
+    session.run("pytest", "-s", "-k", "killed", f"{SPARK}/tests/test_sink.py")
 
 
 @nox.session(python=MAIN, default=False)
 def spark_bench(session: nox.Session) -> None:
-    """How fast Spark reads each form of elements, beside a source that yields ready-made batches."""
+    """How fast Spark reads each form of elements, and how fast it audits 20 million rows of signals."""
     _prepare_spark(session)
     session.run("python", f"{SPARK}/tests/bench_source.py", *session.posargs)
+    session.run("python", f"{SPARK}/tests/bench_audit.py")
 
 
 def _prepare_spark(session: nox.Session) -> None:

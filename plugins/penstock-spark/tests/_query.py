@@ -16,6 +16,8 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.unix.domain.socket.enabled": "true",
+    # On a busy machine a new Python process takes long, and Spark then would not find `format("penstock")` in the whole session.
+    "spark.python.authenticate.socketTimeout": "300s",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 """Of each session of these tests: loopback, no user interface, and a quick start."""

@@ -73,12 +73,12 @@ class ClientSettings(NamedTuple):
             raise UsageError(f"give {PREFIX}user together with {PREFIX}passwordFile or {PREFIX}passwordEnv")
         return settings
 
-    def connect(self, uri: str) -> AbstractContextManager[Peer]:
+    def connect(self, uri: str, *, publishers: Mapping[str, Any] | None = None) -> AbstractContextManager[Peer]:
         """Return the block of a connection to `uri`. Entering it connects, and raises ConnectionLost if no server answers."""
         limits = Limits(handshake_timeout=max(self.connect_timeout, 0.001))
         options = TransportOptions(tls=self._tls()) if uri.startswith("tls") else None
         reconnect = Reconnect(attempts=self.retries)
-        return connect(uri, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
+        return connect(uri, publishers=publishers, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
 
     # --- inside
 

@@ -26,7 +26,7 @@ _log: Final = logging.getLogger("penstock.spark")
 
 
 class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not installed for the check
-    """Reads logs of a Penstock server, with demand."""
+    """Reads logs of a Penstock server, and writes to one, with demand."""
 
     @classmethod
     def name(cls) -> str:
@@ -51,6 +51,18 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above
 
         return PenstockStreamReader(SourceSettings.of(self.options), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
+        check_version(pyspark.__version__)
+        from penstock_spark.sink import batch_writer  # noqa: PLC0415  # see above
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
+        check_version(pyspark.__version__)
+        from penstock_spark.sink import stream_writer  # noqa: PLC0415  # see above
+
+        return stream_writer(self.options, schema, overwrite=overwrite)
 
 
 def check_version(version: str) -> None:

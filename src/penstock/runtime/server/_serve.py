@@ -481,7 +481,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
-        self._connections.add(task, Peer(task, settings.registry))
+        peer = Peer(task, settings.registry)
+        task.introduce(peer)
+        self._connections.add(task, peer)
         try:
             await task.run(nursery)
         finally:
