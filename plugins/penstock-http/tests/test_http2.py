@@ -12,7 +12,9 @@ from _raw_http2 import Asking
 from _site_in_memory import Answer, World, world
 from penstock_http._http2 import MAX_BODIES, head_of
 from penstock_http._messages import Response
+from penstock_http._subscription import Delivery
 from penstock_http.h2 import PREFACE
+from penstock_http.h2._outgoing import Outgoing
 from trio.testing import wait_all_tasks_blocked
 
 from penstock import Limits, Service
@@ -148,6 +150,27 @@ async def test_a_written_answer_counts_as_lost_if_the_connection_breaks(breaks: 
         later = await connect(server, nursery)
         for path in paths:
             assert elements(await later.ask(f"PUT {path}?request=2"))[0] == (b"0" if breaks else b"2")
+
+
+async def test_elements_count_as_written_before_their_task_runs_again(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next poll of a client may be looked at before: without positions it would get the elements again."""
+    happened: list[str] = []
+    on_written, send = Delivery.on_written, Outgoing.send
+
+    def note_written(delivery: Delivery) -> None:
+        happened.append("written")
+        on_written(delivery)
+
+    async def note_sent(*arguments: Any, **more: Any) -> None:
+        await send(*arguments, **more)
+        happened.append("the task runs")
+
+    monkeypatch.setattr(Delivery, "on_written", note_written)
+    async with connected() as (client, _, _):
+        path = await client.subscribe("numbers/5", 2)
+        monkeypatch.setattr(Outgoing, "send", note_sent)
+        assert elements(await client.ask(f"PUT {path}")) == [b"0", b"1"]
+    assert happened == ["written", "the task runs"]
 
 
 async def test_a_stream_without_credit_costs_little_and_ends_in_time(autojump_clock: Clock) -> None:

@@ -40,8 +40,23 @@ class Outlet(ABC):
     bodies: AbstractAsyncContextManager[Any] = nullcontext()
     """Entered while the elements of an answer are in memory: bounds them, if several answers of a connection are written at a time."""
 
+    outcome: Outcome | None = None
+    """Learns that the answer was written."""
+
     is_written: bool = False
-    """The system has taken the whole answer, also if the write is cancelled behind that: the client may end the connection at once."""
+    """The system has taken the whole answer."""
+
+    def on_written(self) -> None:
+        """Note that the system has taken the whole answer. It may be called again.
+
+        Called before the write returns, if other requests of the client are served meanwhile: the next one may come, or the client may
+        end the connection, before the task of this one runs again.
+        """
+        if not self.is_written:
+            self.is_written = True
+            if self.outcome is not None:
+                self.outcome.on_written()
+                self.note_written(self.outcome)
 
     @abstractmethod
     async def write(self, response: Response) -> None:
@@ -189,20 +204,14 @@ class Answering:
         response = stream.first(trio.current_time())
         if response is not None:
             return await _write(response, outlet)
-        is_whole = False
+        outlet.outcome = stream
         try:
             await outlet.begin(stream.head)
-            is_whole = await self._write_parts(stream, outlet, wait)
-            if is_whole:
+            if await self._write_parts(stream, outlet, wait):
                 await outlet.end()
-        except BaseException:  # a cancel too: the elements were not written
-            is_whole = False
-            raise
-        finally:
-            if is_whole or outlet.is_written:
-                stream.on_written()
-                outlet.note_written(stream)
-            else:
+                outlet.on_written()
+        finally:  # behind a cancel too
+            if not outlet.is_written:
                 stream.on_lost()
         wait.check()
         return stream.head.status
@@ -262,17 +271,13 @@ class _Wait:
 
 
 async def _write(response: Response, outlet: Outlet) -> int:
-    outcome, is_written = response.outcome, False
+    outlet.outcome = response.outcome
     try:
         await outlet.write(response)
-        is_written = True
+        outlet.on_written()
     finally:
-        if outcome is not None:
-            if is_written or outlet.is_written:
-                outcome.on_written()
-                outlet.note_written(outcome)
-            else:
-                outcome.on_lost()
+        if response.outcome is not None and not outlet.is_written:
+            response.outcome.on_lost()
     return response.status
 
 

@@ -191,6 +191,8 @@ class _Answer(Outlet):
         body = b"" if self._method == "HEAD" else response.body
         length = () if response.status == 204 else (("content-length", str(len(response.body))),)
         await self._start(response, length)
+        # Before the send: the client may have the answer, and send the next request, before it returns.
+        self.on_written()
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def begin(self, response: Response) -> None:
@@ -200,6 +202,7 @@ class _Answer(Outlet):
         await self._send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def end(self) -> None:
+        self.on_written()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def note_written(self, outcome: Outcome) -> None:

@@ -149,7 +149,7 @@ class _Answer(Outlet):
         length = () if response.status == 204 else (("content-length", str(len(response.body))),)
         self._mux.streams.begin_answer(self._stream, self._fields(response, length), ends=not body)
         if body:
-            last = partial(self._mux.streams.send_last, self._stream, self._note_sent)
+            last = partial(self._mux.streams.send_last, self._stream, self.on_written)
             await write_in_pieces(body, self._send, self._connection.stall, write_last=last)
         else:
             await trio.lowlevel.checkpoint()
@@ -162,16 +162,13 @@ class _Answer(Outlet):
     async def write_part(self, part: bytes) -> None:
         await write_in_pieces(part, self._send, self._connection.stall)
 
-    def _note_sent(self) -> None:
-        self.is_written = True
-
     async def _send(self, piece: memoryview) -> None:
         await self._mux.outgoing.send(self._stream, piece)
 
     async def end(self) -> None:
         self._stream.check_sendable()
         self._mux.streams.end(self._stream)
-        self._note_sent()
+        self.on_written()
         await trio.lowlevel.checkpoint()
 
     @contextmanager
