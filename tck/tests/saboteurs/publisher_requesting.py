@@ -269,6 +269,9 @@ SABOTEURS = [
             "requests_after_a_cancel_do_nothing": "raised RuntimeError",
         },
         also=[
+            "cancel_makes_no_signal",
+            "cancel_returns_normally_after_a_failure",
+            "nothing_comes_after_a_cancel_inside_on_subscribe",
             "after_on_error_the_subscription_counts_as_cancelled",
             "cancel_returns_normally_in_every_state",
         ],
