@@ -391,6 +391,14 @@ def model(session: nox.Session) -> None:
     session.run("python", "tests/model", *session.posargs)
 
 
+# A quarter of an hour or more. mutmut needs a system with fork.
+@nox.session(python=MAIN, default=False)
+def mutants(session: nox.Session) -> None:
+    """Change the sources in small ways and count the changes that no test finds. `-- --layers session --sample 50 --seed 1`."""
+    _prepare(session, "tests", "mutants")
+    session.run("python", "tests/mutants", *session.posargs)
+
+
 # A minute or more: `nox -s tck` checks one of 15.
 @nox.session(python=MAIN, default=False)
 def altered(session: nox.Session) -> None:
