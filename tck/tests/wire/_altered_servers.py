@@ -4,7 +4,7 @@ The scripted servers send one message with each call, so no stream of bytes has 
 one kind, or on the third one of a connection only: a fault that begins late.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import attrs
@@ -26,7 +26,7 @@ Alter = Callable[[bytes], list[bytes]]
 class Protocol:
     """What the alterations need to know of a protocol."""
 
-    script: Callable[[Connection, str], object]
+    script: Callable[[Connection, str], Awaitable[None]]
     kind_of: Callable[[bytes], int]
     kinds: dict[str, int]
     alterations: dict[str, Alter]
@@ -205,7 +205,7 @@ def failed_by(each: Alteration) -> str | None:
     protocol = PROTOCOLS[each.protocol]
 
     async def script(connection: Connection, _fault: str) -> None:
-        await protocol.script(AlteredConnection(connection, each, changed), "")  # type: ignore[misc]
+        await protocol.script(AlteredConnection(connection, each, changed), "")
 
     async def run() -> str:
         async with trio.open_nursery() as nursery:
