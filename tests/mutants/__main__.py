@@ -32,7 +32,11 @@ LAYERS = {
     "operators": (["operators/*"], ["operators"]),
     "session": (["session/*"], ["session"]),
     "wire": (["wire/*"], ["wire"]),
-    "protocols": (["protocols/rsio/*", "protocols/reactivesocket/*"], ["protocols"]),
+    "codecs": (
+        ["protocols/rsio/_encode.py", "protocols/rsio/_decode.py", "protocols/rsio/_varint.py", "protocols/reactivesocket/_codec.py"],
+        [f"protocols/{protocol}/test_{name}.py" for protocol in ("rsio", "reactivesocket") for name in ("codec", "encode")]
+        + ["protocols/rsio/test_decode.py", "protocols/rsio/test_varint.py"],
+    ),
 }
 """The sources of each layer, and its tests."""
 
