@@ -391,10 +391,10 @@ def model(session: nox.Session) -> None:
     session.run("python", "tests/model", *session.posargs)
 
 
-# A quarter of an hour or more. mutmut needs a system with fork.
+# Some minutes. mutmut needs a system with fork.
 @nox.session(python=MAIN, default=False)
 def mutants(session: nox.Session) -> None:
-    """Change the sources in small ways and count the changes that no test finds. `-- --layers session --sample 50 --seed 1`."""
+    """Change the sources in small ways and count the changes that no test finds. `-- --layers wire --sample 50 --seed 1`."""
     _prepare(session, "tests", "mutants")
     session.run("python", "tests/mutants", *session.posargs)
 
