@@ -391,6 +391,22 @@ def model(session: nox.Session) -> None:
     session.run("python", "tests/model", *session.posargs)
 
 
+# Some minutes. mutmut needs a system with fork.
+@nox.session(python=MAIN, default=False)
+def mutants(session: nox.Session) -> None:
+    """Change the sources in small ways and count the changes that no test finds. `-- --layers wire --sample 50 --seed 1`."""
+    _prepare(session, "tests", "mutants")
+    session.run("python", "tests/mutants", *session.posargs)
+
+
+# A minute or more: `nox -s tck` checks one of 15.
+@nox.session(python=MAIN, default=False)
+def altered(session: nox.Session) -> None:
+    """Check servers that alter one kind of message, each in one way: the wire check finds all that break a requirement."""
+    _prepare(session, "tests")
+    session.run("python", "tck/tests/wire", *session.posargs)
+
+
 # h2spec is a program in Go, which most machines lack.
 @nox.session(python=MAIN, default=False)
 def h2spec(session: nox.Session) -> None:

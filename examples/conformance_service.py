@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 
 import trio
-from penstock_tck.wire import check_target, summary
+from penstock_tck.wire import check_target, large_element, summary
 
 import penstock
 from penstock.plugins import PeerIdentity
@@ -17,7 +17,7 @@ service = penstock.Service(setup=lambda data: data != b"refuse me")
 service.publish("three", [b"one", b"two", b"three"])
 service.publish("one", [b"one"])
 service.publish("empty", ())
-service.publish("large", [b"x" * 200_000] * 5)
+service.publish("large", [large_element(number) for number in range(5)])
 service.publish("slow", penstock.timer(0.25).map(lambda _: b"late"))
 
 

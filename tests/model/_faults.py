@@ -11,10 +11,21 @@ from unittest.mock import patch
 import attrs
 
 from penstock.api import ProtocolError
-from penstock.session import ConnectionState, ReceivingState, ReceivingStream, SendingState, SendingStream, Session, StreamTables
+from penstock.session import (
+    ActiveResume,
+    ConnectionState,
+    ReceivingState,
+    ReceivingStream,
+    RetainedBytes,
+    SendingState,
+    SendingStream,
+    Session,
+    StreamTables,
+)
 from penstock.session._cancelled_streams import CancelledStreams
 from penstock.session._channel import Outbox
 from penstock.session._demand_ledger import DemandLedger
+from penstock.session._resume import TOKEN
 from penstock.session._states import SendingEvent
 
 
@@ -136,6 +147,50 @@ def _forget_the_waiting(_right: Callable[..., Any]) -> Callable[..., Any]:
     return block
 
 
+def _repeat_what_has_come(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def take_back(self: RetainedBytes, position: int) -> bytearray:
+        self.acknowledge(position)
+        data = bytearray().join(self._pieces)
+        self._pieces.clear()
+        self.sent = self._first = position
+        return data
+
+    return take_back
+
+
+def _count_twice(right: Callable[..., Any]) -> Callable[..., Any]:
+    def take_back(self: RetainedBytes, position: int) -> bytearray:
+        sent = self.sent
+        data: bytearray = right(self, position)
+        self.sent = sent
+        return data
+
+    return take_back
+
+
+def _drop_what_is_on_its_way(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def acknowledge(self: RetainedBytes, position: int) -> bool:
+        is_news = position > self.acknowledged
+        if is_news:
+            self._pieces.clear()
+            self.acknowledged, self._first = position, self.sent
+        return is_news
+
+    return acknowledge
+
+
+def _keep_the_publisher_waiting(right: Callable[..., Any]) -> Callable[..., Any]:
+    def received(self: ActiveResume, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the name of the right method
+        session = self._session
+        if type == TOKEN or session is None or session.outbox.retained is None:
+            right(self, type, body, now)
+            return
+        self._acknowledgements += 1
+        session.outbox.retained.acknowledge(int.from_bytes(body))
+
+    return received
+
+
 FAULTS: Final = {
     "demand before the decision is forgotten": Fault(SendingStream, "receive_request", "a late decision", _forget_early_demand),
     "a request replaces what is outstanding": Fault(DemandLedger, "grant", "three requests", _replace_demand),
@@ -156,4 +211,14 @@ FAULTS: Final = {
     "elements are delivered behind the cancel": Fault(ReceivingStream, "cancel", "request, cancel, complete", _signal_behind_a_cancel),
     "the writer is not woken for gathered elements": Fault(Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep),
     "a stream that waits for room is forgotten": Fault(Outbox, "block", "elements in parts", _forget_the_waiting),
+    "a resumed connection repeats a piece that has come by half": Fault(
+        RetainedBytes, "take_back", "a link that is resumed", _repeat_what_has_come
+    ),
+    "a resumed connection counts what it sends again twice": Fault(RetainedBytes, "take_back", "a link that is resumed", _count_twice),
+    "an acknowledgement drops what is on its way": Fault(
+        RetainedBytes, "acknowledge", "a link that is resumed, at the bound", _drop_what_is_on_its_way
+    ),
+    "an acknowledgement lets no publisher go on": Fault(
+        ActiveResume, "received", "a link that is resumed, at the bound", _keep_the_publisher_waiting
+    ),
 }

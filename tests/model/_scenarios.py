@@ -70,6 +70,12 @@ class Scenario:
     """The sides that say goodbye, each at any time."""
     is_cut: bool = False
     """The link is lost at any time, with what is under way."""
+    losses: int = 0
+    """How often the link is lost and resumed, each time at any time. With RS.io only: ReactiveSocket resumes nothing."""
+    early_acknowledgements: int = 0
+    """How many acknowledgements come at any time; others come when nothing else is under way."""
+    resume_bytes: int = 1 << 20
+    """Bytes that may be sent and not acknowledged before publishers are held back."""
     from_hello: bool = False
     """Begins before the handshake; if not, behind it."""
     by_message: bool = False
@@ -79,6 +85,9 @@ class Scenario:
     """Steps after which the walk stops, if it would take many minutes to its end."""
 
 
+RSIO: Final = "rsio"
+REACTIVESOCKET: Final = "reactivesocket"
+
 BOTH: Final = (Role.CLIENT, Role.SERVER)
 
 # An element of 40 bytes goes in three parts, because a part may have four times 4 bytes, and the outbox holds one element.
@@ -86,6 +95,8 @@ IN_PARTS: Final = Limits(split_outbound_at=4, outbound_high=32, tiny_part=1)
 
 USUAL: Final = Script(requests=(1, 2), cancels=True)
 LARGE: Final = Script(at_once=1, elements=1, size=40)
+RESUMED: Final = Script(is_open=True, at_once=1, elements=1)
+NARROW: Final = Limits(outbound_high=16)
 CALL: Final = Script(at_once=1, elements=1, is_call=True, cancels=True)
 
 SCENARIOS: Final = {
@@ -105,6 +116,10 @@ SCENARIOS: Final = {
     "from the hello": Scenario(scripts=(Script(at_once=1, elements=1),), from_hello=True, closes=(Role.SERVER,)),
     "goodbyes that cross": Scenario(scripts=(Script(is_open=True, requests=(1,), elements=1),), closes=BOTH),
     "a link that is lost": Scenario(scripts=(Script(at_once=1, cancels=True),), is_cut=True),
+    "a link that is resumed": Scenario(scripts=(RESUMED,), losses=1),
+    "a link that is resumed, at the bound": Scenario(
+        scripts=(attrs.evolve(RESUMED, at_once=2, elements=2, size=12),), losses=1, limits=NARROW, resume_bytes=10
+    ),
     "a request for one value": Scenario(scripts=(CALL,), closes=(Role.SERVER,)),
     "two streams": Scenario(
         scripts=(
@@ -121,6 +136,9 @@ SCENARIOS: Final = {
 }
 
 DEEP: Final = {
+    "resumed: three elements at the bound": Scenario(
+        scripts=(attrs.evolve(RESUMED, at_once=3, elements=3, size=12),), losses=1, limits=NARROW, resume_bytes=20, early_acknowledgements=1
+    ),
     "goodbyes that cross, and a cancel": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH),
     "from the hello, with a cancel": Scenario(
         scripts=(Script(at_once=1, elements=1, cancels=True),), from_hello=True, closes=(Role.SERVER,)
@@ -139,6 +157,14 @@ DEEP: Final = {
     "elements in parts, closed": Scenario(
         depth=11, scripts=(attrs.evolve(USUAL, size=40),), limits=IN_PARTS, by_message=True, closes=(Role.SERVER,)
     ),
+    "resumed: a request and a cancel": Scenario(scripts=(attrs.evolve(RESUMED, requests=(1,), elements=2, cancels=True),), losses=1),
+    "resumed: from the subscribe": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), losses=1, early_acknowledgements=1),
+    "resumed: an element in parts": Scenario(scripts=(attrs.evolve(RESUMED, size=40),), losses=1, limits=IN_PARTS, by_message=True),
+    "resumed: twice": Scenario(scripts=(attrs.evolve(RESUMED, requests=(1,)),), losses=2),
+    "resumed: closed by both": Scenario(scripts=(RESUMED,), losses=1, closes=BOTH),
+    "resumed: both directions": Scenario(
+        depth=12, scripts=(attrs.evolve(RESUMED, cancels=True), attrs.evolve(RESUMED, reader=Role.SERVER)), losses=1
+    ),
     "two calls": Scenario(scripts=(CALL, CALL), closes=(Role.CLIENT,)),
     "both directions, with a goodbye": Scenario(
         depth=11, scripts=(Script(at_once=1, requests=(1,), cancels=True), Script(reader=Role.SERVER, at_once=2)), closes=(Role.SERVER,)
@@ -153,3 +179,8 @@ DEEP: Final = {
         by_message=True,
     ),
 }
+
+
+def protocols_of(scenario: Scenario) -> tuple[str, ...]:
+    """Return the protocols in which a scenario is walked."""
+    return (RSIO,) if scenario.losses else (RSIO, REACTIVESOCKET)

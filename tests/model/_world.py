@@ -15,18 +15,19 @@ from penstock.protocols.rsio import Requests, RsioDialect
 from penstock.session import ConnectionState, Dialect, DialectHost, DialectSettings, SendingStream, Session
 from tests.model._check import check_rest, check_side, check_stream
 from tests.model._parties import Broken, Failure, Publisher, Reader
-from tests.model._scenarios import Ending, Scenario
+from tests.model._resumed_link import Keeping, ResumedLink
+from tests.model._scenarios import REACTIVESOCKET, RSIO, Ending, Scenario
 
 Step: TypeAlias = tuple[str, int]
 """What is done, and by which stream or side."""
 
 SIDES: Final = (Role.CLIENT, Role.SERVER)
 DIALECTS: Final[dict[str, Callable[[DialectHost, DialectSettings], Dialect]]] = {
-    "rsio": RsioDialect,
-    "reactivesocket": ReactiveSocketDialect,
+    RSIO: RsioDialect,
+    REACTIVESOCKET: ReactiveSocketDialect,
 }
 
-BEGINNINGS: Final = {"subscribe", "request", "cancel", "close", "cut"}
+BEGINNINGS: Final = {"subscribe", "request", "cancel", "close", "cut", "lose"}
 """Steps that a program may take, and need not."""
 
 EVERY_MESSAGE: Final = 1 << 62
@@ -54,9 +55,13 @@ class Side:
         self.has_called_close = False
         self.waiting: dict[int, SendingStream] = {}
         """Streams whose service has not decided, by the index of their script."""
-        settings = DialectSettings(extensions=(Requests(),) if world.has_calls else ())
+        self.keeping = Keeping(scenario.resume_bytes)
+        extensions = [Requests()] if world.has_calls else []
+        settings = DialectSettings(extensions=[*extensions, self.keeping.make_extension()] if scenario.losses else extensions)
         dialect = DIALECTS[protocol]
         self.session = Session(self, lambda host: dialect(host, settings), role=role, limits=scenario.limits, random=float)
+        if scenario.losses:
+            self.keeping.begin(self.session)
         self.session.start(0.0)
 
     # --- the session's delegate
@@ -114,12 +119,16 @@ class World:
 
     def __init__(self, scenario: Scenario, protocol: str) -> None:
         self.scenario = scenario
-        self.has_calls = any(script.is_call for script in scenario.scripts) and protocol == "rsio"
+        self.has_calls = any(script.is_call for script in scenario.scripts) and protocol == RSIO
         self.is_cut = False
         self.readers = [Reader(index, script) for index, script in enumerate(scenario.scripts)]
         self.publishers = [Publisher(index, script) for index, script in enumerate(scenario.scripts)]
         self.sides = {role: Side(self, role, protocol) for role in SIDES}
+        self.link = ResumedLink(self, scenario.losses)
         if not scenario.from_hello:
+            self._settle()
+        if scenario.losses:
+            self.link.start()
             self._settle()
         for reader in self.readers:
             if reader.script.is_open:
@@ -139,13 +148,15 @@ class World:
             found += [(name, number) for name in self._steps_of(side)]
         if self.scenario.is_cut and not self.is_cut:
             found.append(("cut", 0))
-        return found
+        return [*found, *self.link.steps(others=not self.is_at_rest(found))] if self.scenario.losses else found
 
     def take(self, step: Step) -> None:
         """Take one step, and check what must be true in every state."""
         name, number = step
         if name in {"send", "deliver", "close", "tick", "hang up"}:
             self._act(name, list(self.sides.values())[number])
+        elif name in {"lose", "come back", "acknowledge", "give up"}:
+            self.link.take(name, number)
         elif name == "cut":
             self._cut()
         elif name == "subscribe":
@@ -161,7 +172,9 @@ class World:
     def _steps_of(self, side: Side) -> list[str]:
         session = side.session
         found = []
-        if side.has_to_send or session.outbox.needs_turn:
+        if self.scenario.losses and not self.link.may_send(side):
+            pass  # what waits goes on the next link
+        elif side.has_to_send or session.outbox.needs_turn:
             found.append("send")
         elif session.state.is_over and not side.is_closed:
             found.append("hang up")
@@ -261,6 +274,10 @@ class World:
         """Check what must be true in every state."""
         for reader, publisher in zip(self.readers, self.publishers, strict=True):
             check_stream(reader, publisher, is_ending=self.is_ending)
+        if self.scenario.losses:
+            for side in self.sides.values():
+                side.keeping.received = side.session.received_bytes
+            self.link.check()
         if not self.is_ending:
             for side in self.sides.values():
                 if side.session.state.is_closing:
@@ -277,3 +294,5 @@ class World:
             check_rest(reader, publisher, is_ending=self.is_ending)
         for side in self.sides.values():
             check_side(side.session, is_ending=self.is_ending, reports=side.ends)
+        if self.scenario.losses:
+            self.link.check_rest()

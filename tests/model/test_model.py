@@ -4,13 +4,12 @@ import pytest
 
 from tests.model._faults import FAULTS
 from tests.model._fingerprint import fingerprint
-from tests.model._scenarios import DEEP, SCENARIOS
+from tests.model._scenarios import DEEP, SCENARIOS, protocols_of
 from tests.model._walk import FaultFound, replay, walk
-from tests.model._world import DIALECTS, World
+from tests.model._world import World
 
 
-@pytest.mark.parametrize("protocol", DIALECTS)
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(("name", "protocol"), [(name, protocol) for name in SCENARIOS for protocol in protocols_of(SCENARIOS[name])])
 def test_no_order_of_steps_breaks_a_rule(name: str, protocol: str) -> None:
     """Every state of the scenario is visited, and each of them keeps the rules."""
     walked = walk(SCENARIOS[name], protocol)

@@ -120,3 +120,14 @@ def test_a_failed_decoder_keeps_no_chunk_that_it_is_fed() -> None:
     gc.collect()
     assert [marker for marker in markers if marker() is not None] == []
     assert frames == {2}
+
+
+def test_the_rest_of_the_bytes_leaves_the_decoder() -> None:
+    """Another decoder goes on with the bytes of an incomplete message, also if they came in several chunks."""
+    decoder = LengthDecoder()
+    decoder.feed(encoded(b"whole") + b"\x08in")
+    decoder.feed(b"com")
+    decoder.feed(b"p")
+    assert decoder.take_rest() == b"\x08incomp"
+    assert decoder.held == 0
+    assert decoder.take_rest() == b""

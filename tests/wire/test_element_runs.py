@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.protocols import reactivesocket, rsio
 from penstock.testing import FrameList, MessageList
 from penstock.wire import _element_runs as module
-from penstock.wire._element_runs import deliver_run, run_length
+from penstock.wire._element_runs import deliver_run, has_equal_headers, run_length
 
 
 @given(st.lists(st.sampled_from([b"AAx", b"AAy", b"ABx", b"BAx"]), min_size=1, max_size=200), st.binary(max_size=2))
@@ -81,3 +81,20 @@ def test_a_run_is_delivered_with_one_call(count: int) -> None:
     assert deliver_run(data, len(b"before"), 4, 6, stream) == len(data) - len(b"tail12")
     assert stream.elements == elements
     assert stream.runs == ([count] if count > 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("elements", "is_run"),
+    [
+        (["AAx"] * 5, True),
+        (["AAx"] * 4, False),  # the fifth is not there
+        (["AAx"] * 3 + ["ABx"] * 2, True),  # the run may end behind the third
+        (["AAx", "AAx", "ABx", "AAx", "AAx"], False),
+        (["AAx", "ABx", "AAx", "AAx", "AAx"], False),
+    ],
+)
+def test_a_run_is_looked_for_behind_three_equal_headers_with_room_for_two_more(elements: list[str], is_run: bool) -> None:
+    """Also in the middle of a chunk: the elements before do not count."""
+    data = "".join(elements).encode()
+    assert has_equal_headers(data, 0, 2, 3) is is_run
+    assert has_equal_headers(b"BB" + data, 2, 2, 3) is is_run

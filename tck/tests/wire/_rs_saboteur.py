@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 import trio
+from penstock_tck.wire import large_element
 
 from penstock.plugins import Connection
 
@@ -21,7 +22,7 @@ PUBLISHERS: dict[bytes, Iterable[bytes]] = {
     b"three": [b"one", b"two", b"three"],
     b"one": [b"one"],
     b"empty": [],
-    b"large": [b"x" * 120_000] * 3,
+    b"large": [large_element(number) for number in range(3)],
     b"failing": [b"one"],
     b"slow": [b"late"],
 }
@@ -288,9 +289,9 @@ class RsServer:
         if not served.is_over:
             await self.end(served)
 
-    @staticmethod
-    def elements(served: ServedStream) -> Iterator[bytes]:
-        return iter(PUBLISHERS[served.name])
+    def elements(self, served: ServedStream) -> Iterator[bytes]:
+        is_repeated = self.has_fault("large-element-repeated") and served.name == b"large"
+        return iter([large_element(0)] * 3 if is_repeated else PUBLISHERS[served.name])
 
     async def element(self, served: ServedStream, element: bytes) -> None:
         last = C if served.kind == RR and not self.has_fault("response-without-complete") else 0
@@ -308,6 +309,7 @@ class RsServer:
             if served.is_over and not self.has_fault("cancel-ignored"):
                 return
             is_last = start + FRAGMENT >= len(element)
+            shown = self.fragment_shown(start, is_last=is_last)
             flags = (0 if start else B) | (E if is_last else 0)
             if self.has_fault("fragments-unmarked"):
                 flags = 0
@@ -317,7 +319,12 @@ class RsServer:
                 served.demand -= 1
             if self.has_fault("fragment-lost") and start and not is_last and served.id == 1:
                 continue
-            await self.send(RESPONSE, served.id, element[start : start + FRAGMENT], flags)
+            await self.send(RESPONSE, served.id, element[shown : shown + FRAGMENT], flags)
+
+    def fragment_shown(self, start: int, *, is_last: bool) -> int:
+        if self.has_fault("fragments-swapped") and not is_last and start:
+            return 3 * FRAGMENT - start  # the second and the third of four
+        return 0 if self.has_fault("fragment-repeated") and start == FRAGMENT else start
 
     async def end(self, served: ServedStream) -> None:
         served.is_over = True
@@ -355,7 +362,7 @@ class RsServer:
     async def add(self, served: ServedStream, n: int) -> None:
         if self.has_fault("grants-ignored") or served.kind == RR:
             return
-        if self.has_fault("demand-32-bits"):
+        if self.has_fault("demand-32-bits", "grants-32-bits"):
             n &= 0xFFFFFFFF
         if self.has_fault("overflow-fails") and served.demand + n > UNBOUNDED:
             served.is_over = True
@@ -444,7 +451,9 @@ class RsServer:
             await self.send(CANCEL, source.id)
             await self.end(source.served)
             return
-        source.parts = [*(source.parts or []), body]
+        source.parts = (
+            [body, *source.parts] if self.has_fault("relay-fragments-swapped") and source.parts else [*(source.parts or []), body]
+        )
         if end or self.has_fault("fragments-not-joined"):
             whole, source.parts = b"".join(source.parts), None
             if body or not complete:

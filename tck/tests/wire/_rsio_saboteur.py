@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import attrs
 import trio
+from penstock_tck.wire import large_element
 
 from penstock.plugins import Connection
 
@@ -17,7 +18,7 @@ PUBLISHERS: dict[str, tuple[int, Iterable[bytes]]] = {
     "three": (0, [b"one", b"two", b"three"]),
     "one": (0, [b"one"]),
     "empty": (0, []),
-    "large": (0, [b"x" * 120_000] * 3),
+    "large": (0, [large_element(number) for number in range(3)]),
     "failing": (0, [b"one"]),
     "slow": (0, [b"late"]),
 }
@@ -227,6 +228,8 @@ class RsioServer:
         self.has_requests = 7 in extensions and len(extensions) == 1
         self.extension = extensions[0] if len(extensions) == 1 and extensions[0] in EXTENSION_OF.values() else 0
         confirmed = (1, 7) if self.has_requests else (1, self.extension) if self.extension else (0,)
+        if self.has_fault("extensions-echoed"):
+            confirmed = (len(extensions), *extensions)
         await self.send(2, 1 if self.has_fault("another-version-said") else 0, *confirmed)
         if self.has_fault("hello-said-twice"):
             await self.send(2, 0, 0)
@@ -371,6 +374,8 @@ class RsioServer:
             await self.end(served)
 
     async def elements(self, served: ServedStream, size: int, elements: list[bytes]) -> None:
+        if self.has_fault("large-element-repeated") and served.name == "large":
+            elements = [large_element(0)]
         if getattr(self, "changed", False):
             elements = [elements[0]] * 2
         if size and len(elements) > 1:
@@ -394,13 +399,19 @@ class RsioServer:
             if served.is_over and not self.has_fault("cancel-ignored"):
                 return
             is_last = start + PART >= len(element)
+            shown = self.part_shown(start, is_last=is_last)
             if self.has_fault("part-lost") and start and not is_last and served.demand:
                 continue
             if self.has_fault("parts-cost") and start:
                 served.demand -= 1
             await self.send(
-                0x24 if is_last and not self.has_fault("last-part-unmarked") else 0x23, served.id, 0, body=element[start : start + PART]
+                0x24 if is_last and not self.has_fault("last-part-unmarked") else 0x23, served.id, 0, body=element[shown : shown + PART]
             )
+
+    def part_shown(self, start: int, *, is_last: bool) -> int:
+        if self.has_fault("parts-swapped") and not is_last and start:
+            return 3 * PART - start  # the second and the third of four
+        return 0 if self.has_fault("part-repeated") and start == PART else start
 
     async def end(self, served: ServedStream) -> None:
         served.is_over = True
@@ -433,7 +444,7 @@ class RsioServer:
             return
         if self.has_fault("requests-ignored"):
             return
-        if self.has_fault("demand-32-bits"):
+        if self.has_fault("demand-32-bits", "request-32-bits"):
             n &= 0xFFFFFFFF
         for each in list(self.streams.values()) if self.has_fault("demand-shared") else [served]:
             each.demand = n if self.has_fault("requests-replace") else min(UNBOUNDED, each.demand + n)
@@ -452,6 +463,10 @@ class RsioServer:
         served.wake()
         del self.streams[stream]
         self.ended_ids.add(stream)
+        if self.has_fault("cancel-completes"):
+            await self.send(0x25, stream)
+        if self.has_fault("cancel-fails"):
+            await self.send(0x26, stream, body=b"cancelled")
         if self.has_fault("id-held-after-cancel"):
             self.streams[stream] = ServedStream(stream, 0, "", is_over=True)
         for each in [each for each in self.sources.values() if each.served is served and not each.is_over]:

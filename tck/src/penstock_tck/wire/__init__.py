@@ -5,6 +5,7 @@ because these are under test.
 """
 
 from penstock_tck.wire._command import add_arguments, run_command
+from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement
 from penstock_tck.wire._run import check_target, requirements
@@ -12,6 +13,7 @@ from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Result, Verdict
 
 __all__ = [
+    "LARGE_BYTES",
     "OFFERS",
     "Check",
     "Level",
@@ -23,6 +25,7 @@ __all__ = [
     "as_json",
     "as_text",
     "check_target",
+    "large_element",
     "requirements",
     "run_command",
     "summary",

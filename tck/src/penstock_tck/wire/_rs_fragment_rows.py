@@ -2,6 +2,7 @@
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
+from penstock_tck.wire._large_elements import LARGE_BYTES, large_element, verify_large
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import verify
 
@@ -9,13 +10,12 @@ FRAGMENTS = Table()
 
 BITS = "the RESPONSE Begin and End bits must be used to indicate a begin fragment and an end fragment."
 WHOLE = "Or, when both bits set, the contents represent a reassembled RESPONSE."
-LARGE = 100_000
 
 
 @FRAGMENTS.row("fragments-marked", 341, BITS, level=Level.MUST, needs=["large"])
 async def fragments_marked(context: CheckContext) -> str:
-    """A large element comes in one RESPONSE, or in several: B is set on the first, E on the last, neither on those between. The joined
-    elements are equal.
+    """A large element comes in one RESPONSE, or in several: B is set on the first, E on the last, neither on those between. Joined,
+    they are the prescribed elements: no fragment is lost, repeated or in another's place.
     """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 3, context.target.large)
@@ -23,17 +23,13 @@ async def fragments_marked(context: CheckContext) -> str:
     is_open = False
     for frame in peer.of_stream(1, rs.RESPONSE):
         begin, end = bool(frame.flags & rs.B), bool(frame.flags & rs.E)
-        if not begin and not end and not is_open and len(frame.body) < LARGE:
+        if not begin and not end and not is_open and len(frame.body) < LARGE_BYTES:
             verify(frame.flags & rs.C and not frame.body, f"a fragment came before any frame with B; {peer.describe_received()}")
             continue
         verify(begin is not is_open or (not begin and not end), f"frames with B and E do not alternate; {peer.describe_received()}")
         is_open = (is_open or begin) and not end
-    elements = peer.elements(1)[:3]
-    verify(
-        len(set(elements)) == 1 and len(elements[0]) >= LARGE,
-        f"three equal elements of at least {LARGE} bytes were expected, elements of {[len(each) for each in elements]} bytes came",
-    )
-    return f"3 elements of {len(elements[0])} bytes in {len(peer.of_stream(1, rs.RESPONSE))} frames"
+    verify_large(peer.elements(1)[:3])
+    return f"3 elements of {LARGE_BYTES} bytes in {len(peer.of_stream(1, rs.RESPONSE))} frames"
 
 
 @FRAGMENTS.row("whole-marked", 341, WHOLE, needs=["publisher"])
@@ -64,8 +60,8 @@ async def fragments_complete(context: CheckContext) -> str:
     ]
     verify(not wrong, f"C stands on a fragment that is not the last: {', '.join(map(str, wrong[:3]))}")
     verify(
-        len(peer.elements(5)) == 1 and len(peer.elements(5)[0]) >= LARGE,
-        f"a large response was expected on stream 5; {peer.describe_received()}",
+        peer.elements(5) == [large_element(0)],
+        f"the first large element was expected on stream 5; {peer.describe_received()}",
     )
     return "C was set only where an element or the stream ends"
 
@@ -109,9 +105,5 @@ async def fragments_share(context: CheckContext) -> str:
     await peer.request(3, 5, context.target.publisher)
     await peer.wait_elements(1, 2)
     await peer.expect_exactly(3, 5)
-    sizes = {len(element) for element in peer.elements(1)}
-    verify(
-        len(sizes) == 1 and min(sizes) >= LARGE,
-        f"equal large elements were expected, elements of {sorted(sizes)} bytes came; {peer.describe_received()}",
-    )
-    return f"2 of {min(sizes)} bytes, beside 5 small ones"
+    verify_large(peer.elements(1))
+    return f"2 of {LARGE_BYTES} bytes, beside 5 small ones"

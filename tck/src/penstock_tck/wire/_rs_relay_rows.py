@@ -2,6 +2,7 @@
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
+from penstock_tck.wire._large_elements import large_element
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_frames import Frame
 from penstock_tck.wire._rs_peer import RsPeer
@@ -14,7 +15,9 @@ WHOLE = rs.B | rs.E
 CANCELLED = "Upon sending a CANCEL, the stream is terminated on the Requester."
 ENDED = "Upon receiving a COMPLETE or ERROR, the stream is terminated on the Requester."
 JOINED = "Or, when both bits set, the contents represent a reassembled RESPONSE."
+HEADER = "__Stream ID__: (64) Stream Identifier for this frame."
 STREAM_REQUESTS = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
+REQUESTER_TYPES = (*STREAM_REQUESTS, rs.REQUEST_N, rs.CANCEL)
 
 
 class RelayedStream:
@@ -84,9 +87,68 @@ async def requester_ids(context: CheckContext) -> str:
     await peer.wait_until(lambda: peer.completed(1) or peer.completed(3), "the end of the first")
     await peer.request(5, 9, context.target.relay)
     await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 3, "a third request")
+    # The others are ended, too: a frame with another id would leave its stream open.
+    for request in peer.of_type(*STREAM_REQUESTS)[1:]:
+        await peer.send_frame(rs.RESPONSE, request.stream, b"", flags=rs.C)
+    for stream in (1, 3, 5):
+        await peer.wait_until(lambda stream=stream: peer.completed(stream), f"the end of stream {stream}")  # type: ignore[misc]  # bound in the loop
+    await peer.settle()
     ids = [frame.stream for frame in peer.of_type(*STREAM_REQUESTS)]
-    verify(len(set(ids)) == len(ids) and 0 not in ids, f"the ids are {ids}")
+    verify(len(set(ids)) == len(ids) == 3 and 0 not in ids, f"the ids are {ids}")
     return f"ids {ids}"
+
+
+@RELAY.row("requester-frames", 45, HEADER, level=Level.READING, needs=["relay"])
+async def requester_frames(context: CheckContext) -> str:
+    """Three requests of the target, of which one completes, one fails and one is cancelled. Each of its frames has the version 0, its exact
+    length, no bit that its type does not have, the name and the id of one of the three requests, and is sent once if it ends one.
+    """
+    peer = await context.connect_reactivesocket()
+    for stream in (1, 3, 5):
+        await peer.request(stream, 9, context.target.relay)
+    await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 3, "three requests")
+    requests = peer.of_type(*STREAM_REQUESTS)
+    for number, request in enumerate(requests[:3]):
+        relayed = RelayedStream(peer, request)
+        for index in range(6):
+            await peer.wait_until(lambda relayed=relayed, index=index: relayed.demand > index, f"demand for element {index + 1}")  # type: ignore[misc]  # bound in the loop
+            await relayed.answer(b"%d" % number)
+    for kind, request, flags in ((rs.RESPONSE, requests[0], rs.C), (rs.ERROR, requests[1], 0)):
+        await peer.send_frame(kind, request.stream, b"", flags=flags)
+    await peer.settle()
+    await _cancel_what_runs(peer)
+    _verify_requester_frames(peer)
+    return f"{len(peer.of_type(*REQUESTER_TYPES))} frames"
+
+
+async def _cancel_what_runs(peer: RsPeer) -> None:
+    for stream in (1, 3, 5):
+        if not peer.completed(stream) and not peer.failed(stream):
+            await peer.cancel(stream)
+    await peer.settle()
+
+
+def _verify_requester_frames(peer: RsPeer) -> None:
+    asked = peer.of_type(*STREAM_REQUESTS)
+    ids = [frame.stream for frame in asked]
+    verify(len(ids) == len(set(ids)) == 3, f"requests with three ids were expected, the ids are {ids}")
+    verify({frame.body[8:] for frame in asked} == {RELAY_SOURCE.encode()}, f"not every request is for {RELAY_SOURCE!r}; {asked}")
+    lengths = {rs.REQUEST_N: 8, rs.CANCEL: 0}
+    wrong = [
+        frame
+        for frame in peer.of_type(*REQUESTER_TYPES)
+        if frame.version
+        or frame.reserved
+        or frame.flags & ~rs.I
+        or frame.stream not in ids
+        or len(frame.body) != lengths.get(frame.type, len(frame.body))
+    ]
+    verify(not wrong, f"frames with another version, length, bit or id came: {', '.join(map(str, wrong[:3]))}")
+    strange = [frame for frame in peer.of_type(rs.RESPONSE, rs.ERROR) if frame.stream not in (1, 3, 5)]
+    verify(not strange, f"answers came that no request is for: {', '.join(map(str, strange[:3]))}")
+    verify(not peer.incomplete_bytes, f"{peer.incomplete_bytes} bytes came behind the last frame; {peer.describe_received()}")
+    cancelled = [frame.stream for frame in peer.of_type(rs.CANCEL)]
+    verify(len(cancelled) == 1, f"one of three streams was cancelled; CANCELs came for {cancelled}")
 
 
 @RELAY.row("requester-demand", 160, "__Initial Request N__: initial Request N value. 64-bit integer.", level=Level.READING, needs=["relay"])
@@ -139,6 +201,24 @@ async def requester_fragments(context: CheckContext) -> str:
     await relayed.answer(b"bare", 0)
     await _expect_relayed(relayed, b"one and only", b"whole", b"bare")
     return "3 elements"
+
+
+@RELAY.row("requester-large", 341, JOINED, level=Level.READING, needs=["relay"])
+async def requester_large(context: CheckContext) -> str:
+    """An element of 1 MiB in 16 fragments, with the demand of 1, is passed on as it was sent."""
+    relayed = await _open_relay(context)
+    due = b"".join(map(large_element, range(6)))[: 1 << 20]
+    for index in range(16):
+        flags = (rs.B if index == 0 else 0) | (rs.E if index == 15 else 0)
+        await relayed.answer(due[index << 16 :][: 1 << 16], flags)
+    peer = relayed.peer
+    await peer.wait_until(lambda: peer.elements(1) or peer.failed(1), "an element passed on by the target")
+    sizes = [len(element) for element in peer.elements(1)]
+    verify(
+        peer.elements(1) == [due],
+        f"an element of 1,048,576 bytes was sent; other elements, of {sizes} bytes, came; {peer.describe_received()}",
+    )
+    return "1 MiB"
 
 
 @RELAY.row("requester-begin-twice", 341, "the RESPONSE Begin and End bits must be used", level=Level.READING, needs=["relay"])

@@ -14,6 +14,9 @@ NEGOTIATED = "the modified behavior MUST be negotiated by at least one of the pa
 GOODBYE = "The orderly way of closing a connection is to send a goodbye"
 CLOSES = "implicitly closes all open streams, equivalently to receiving cancel"
 
+STRANGE_IDS = (0x7A5F_3C21, 91_827_364, 1 << 40 | 7, 1 << 62 | 5)
+"""Ids of extensions that no implementation has."""
+
 
 @HELLO.row("hello", 21, HANDSHAKE)
 async def hello(context: CheckContext) -> str:
@@ -119,6 +122,18 @@ async def extensions_unknown(context: CheckContext) -> str:
     await peer.send(io.hello(*range(100_000, 100_062), 100_000, io.UNBOUNDED))
     await peer.expect_working()
     return "64 ids accepted"
+
+
+@HELLO.row("extensions-own", 30, CONFIRMED, level=Level.READING)
+async def extensions_own(context: CheckContext) -> str:
+    """The serverHello lists what the target has, and not what the client lists: ids that no implementation has are not in it."""
+    for strange in (STRANGE_IDS[:2], STRANGE_IDS[2:]):
+        peer = await context.connect_rsio(hello=False)
+        await peer.send(io.hello(*strange))
+        await peer.wait_until(lambda peer=peer: peer.of_type(io.SERVER_HELLO), "a serverHello")  # type: ignore[misc]  # bound in the loop
+        listed = set(peer.of_type(io.SERVER_HELLO)[0].numbers[1:])
+        verify(not listed & set(strange), f"the target lists the extensions {sorted(listed & set(strange))}, which do not exist")
+    return "the invented ids are not listed"
 
 
 @HELLO.row("extensions-confirmed", 30, CONFIRMED, level=Level.MUST, needs=["publisher"])

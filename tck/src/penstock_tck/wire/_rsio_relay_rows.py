@@ -2,6 +2,7 @@
 
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
+from penstock_tck.wire._large_elements import large_element
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._target import RELAY_SOURCE
@@ -21,9 +22,10 @@ SEMANTICS = "The semantics for ordering and asynchronous delivery are the same a
 class RelayedStream:
     """A stream to which the target subscribed at the checking side, to pass it on as stream 1."""
 
-    def __init__(self, peer: RsioPeer) -> None:
+    def __init__(self, peer: RsioPeer, stream: int | None = None) -> None:
+        """Of all streams the first one, or the one with the id `stream`."""
         self.peer = peer
-        self.id = peer.of_type(io.SUBSCRIBE)[0].stream
+        self.id = peer.of_type(io.SUBSCRIBE)[0].stream if stream is None else stream
 
     @property
     def demand(self) -> int:
@@ -114,9 +116,48 @@ async def subscriber_ids(context: CheckContext) -> str:
     await peer.wait_until(lambda: peer.of_type(io.CANCEL), "a cancel")
     await peer.subscribe(3, 9, context.target.relay)
     await peer.wait_until(lambda: len(peer.of_type(io.SUBSCRIBE)) >= 3, "a third subscribe")
+    await peer.settle()
     ids = [message.stream for message in peer.of_type(io.SUBSCRIBE)]
-    verify(len(set(ids)) == 3, f"the ids of three streams are {ids}")
+    verify(len(ids) == len(set(ids)) == 3, f"the ids of three streams are {ids}")
     return f"ids {ids}"
+
+
+@RELAY.row("subscriber-messages", 46, BOTH, level=Level.READING, needs=["relay"])
+async def subscriber_messages(context: CheckContext) -> str:
+    """The target subscribes three times, to the publisher that it should, and one stream completes, one fails and one is cancelled. All its
+    requests and its only cancel have the id of one of the three, and nothing comes for a stream that the checking side has not opened.
+    """
+    peer = await context.connect_rsio()
+    for stream in (1, 2, 3):
+        await peer.subscribe(stream, 9, context.target.relay)
+    await peer.wait_until(lambda: len(peer.of_type(io.SUBSCRIBE)) >= 3, "three subscribes")
+    ids = [message.stream for message in peer.of_type(io.SUBSCRIBE)]
+    for stream in ids[:3]:
+        await peer.send(io.numbers(io.ON_SUBSCRIBE, stream, 0))
+        relayed = RelayedStream(peer, stream)
+        for index in range(6):
+            await relayed.wait_demand(index + 1)
+            await peer.send(io.on_next(stream, b"x"))
+    await peer.send(io.numbers(io.ON_COMPLETE, ids[0]) + io.on_error(ids[1], "failed"))
+    await peer.settle()
+    for stream in (1, 2, 3):
+        if not peer.ended(stream):
+            await peer.send(io.cancel(stream))
+    await peer.settle()
+    _verify_subscriber_messages(peer)
+    return f"{len(peer.of_type(io.SUBSCRIBE, io.REQUEST, io.CANCEL))} messages"
+
+
+def _verify_subscriber_messages(peer: RsioPeer) -> None:
+    subscribed = peer.of_type(io.SUBSCRIBE)
+    ids = [message.stream for message in subscribed]
+    verify(len(ids) == len(set(ids)) == 3, f"three subscribes with three ids were expected, the ids are {ids}")
+    verify({message.body for message in subscribed} == {RELAY_SOURCE.encode()}, f"not every subscribe is to {RELAY_SOURCE!r}")
+    strange = [message for message in peer.of_type(io.REQUEST, io.CANCEL) if message.stream not in ids]
+    strange += [message for message in peer.messages if io.ON_SUBSCRIBE <= message.type <= io.ON_ERROR and message.stream not in (1, 2, 3)]
+    verify(not strange, f"messages for streams that do not exist came: {', '.join(map(str, strange[:3]))}")
+    cancelled = [message.stream for message in peer.of_type(io.CANCEL)]
+    verify(len(cancelled) == 1, f"one of three streams was cancelled; cancels came for {cancelled}")
 
 
 @RELAY.row("subscriber-parts", 71, SPLIT, level=Level.MUST, needs=["relay"])
@@ -165,19 +206,19 @@ async def subscriber_fixed(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-large", 71, SPLIT, level=Level.READING, needs=["relay"])
 async def subscriber_large(context: CheckContext) -> str:
-    """An element of 65,536 bytes in one message, and one of 1 MiB in 16 parts, are accepted and passed on whole."""
+    """An element of 65,536 bytes in one message, and one of 1 MiB in 16 parts, are accepted and passed on as they were sent."""
     relayed = await _open_relay(context)
-    whole, piece = b"w" * 65_536, b"p" * 65_536
+    whole, split = large_element(0)[:65_536], b"".join(map(large_element, range(1, 7)))[: 1 << 20]
     await relayed.peer.send(io.on_next(relayed.id, whole))
     await _expect_relayed(relayed, whole)  # before more is sent: a target may send or receive, not both at a time
     await relayed.wait_demand(2)
-    await relayed.peer.send(*(io.part(relayed.id, 0, piece, last=index == 15) for index in range(16)))
+    await relayed.peer.send(*(io.part(relayed.id, 0, split[index << 16 :][: 1 << 16], last=index == 15) for index in range(16)))
     peer = relayed.peer
     await peer.wait_until(lambda: len(peer.elements(1)) >= 2 or peer.ended(1), "two elements passed on by the target")
     sizes = [len(element) for element in peer.elements(1)]
     verify(
-        peer.elements(1) == [whole, piece * 16],
-        f"elements of 65,536 and 1,048,576 bytes were expected, elements of {sizes} bytes came; {peer.describe_received()}",
+        peer.elements(1) == [whole, split],
+        f"two elements of 65,536 and 1,048,576 bytes were sent; other elements, of {sizes} bytes, came; {peer.describe_received()}",
     )
     return "65,536 bytes, and 1 MiB"
 

@@ -22,18 +22,19 @@ MANY = 100
 
 @STREAMS.row("on-subscribe", 42, ON_SUBSCRIBE, needs=["publisher", "three"])
 async def on_subscribe(context: CheckContext) -> str:
-    """OnSubscribe comes once for each stream, before its first element, with or without demand."""
+    """OnSubscribe comes once for each of four streams, before its first element, with or without demand."""
     peer = await context.connect_rsio()
     await peer.subscribe(1, 0, context.target.publisher)
-    await peer.subscribe(2, 3, context.target.three)
+    for stream in (2, 3, 4):
+        await peer.subscribe(stream, 3, context.target.three)
     await peer.wait_until(
-        lambda: peer.of_stream(1) and len(peer.elements(2)) == 3, "onSubscribe of two streams, and three elements of the second,"
+        lambda: peer.of_stream(1) and len(peer.elements(4)) == 3, "onSubscribe of four streams, and three elements of the last,"
     )
     await peer.settle()
-    first = [peer.of_stream(stream)[0].type for stream in (1, 2)]
-    count = [len(peer.of_stream(stream, io.ON_SUBSCRIBE)) for stream in (1, 2)]
+    first = [peer.of_stream(stream)[0].type for stream in (1, 2, 3, 4)]
+    count = [len(peer.of_stream(stream, io.ON_SUBSCRIBE)) for stream in (1, 2, 3, 4)]
     verify(
-        first == [io.ON_SUBSCRIBE] * 2 and count == [1, 1],
+        first == [io.ON_SUBSCRIBE] * 4 and count == [1] * 4,
         f"one onSubscribe was expected for each stream, before its elements; {peer.describe_received()}",
     )
     return str(peer.of_stream(1)[0])
@@ -41,16 +42,20 @@ async def on_subscribe(context: CheckContext) -> str:
 
 @STREAMS.row("complete", 44, COMPLETE, needs=["three", "empty"])
 async def complete(context: CheckContext) -> str:
-    """A stream of three elements sends them, in order, and then onComplete. An empty stream sends only onComplete."""
+    """A stream of three elements sends them, in order, and then onComplete. An empty stream sends only onComplete. Each of four streams
+    gets one.
+    """
     peer = await context.connect_rsio()
-    await peer.subscribe(1, 9, context.target.three)
-    await peer.subscribe(2, 1, context.target.empty)
-    for stream in (1, 2):
+    for stream in (1, 3):
+        await peer.subscribe(stream, 9, context.target.three)
+        await peer.subscribe(stream + 1, 1, context.target.empty)
+    for stream in (1, 2, 3, 4):
         await peer.wait_end(stream, io.ON_COMPLETE)
     await peer.settle()
-    counts = len(peer.elements(1)), len(peer.elements(2))
-    verify(counts == (3, 0), f"3 and 0 elements were expected, {counts} came; {peer.describe_received()}")
-    return "3 and onComplete; onComplete"
+    counts = [len(peer.elements(stream)) for stream in (1, 2, 3, 4)]
+    verify(counts == [3, 0, 3, 0], f"3 and 0 elements were expected, twice, and {counts} came; {peer.describe_received()}")
+    await _expect_nothing_after_end(peer, 1, 2, 3, 4)
+    return "3 and onComplete; onComplete; both twice"
 
 
 @STREAMS.row("error", 45, ERROR, needs=["failing"])
@@ -66,6 +71,7 @@ async def error(context: CheckContext) -> str:
         peer.ending is None and not peer.of_type(io.GOODBYE),
         f"the connection ended because of an error of one stream; {peer.describe_received()}",
     )
+    await _expect_nothing_after_end(peer, 1, 2, 3)
     return ", ".join(str(peer.ended(stream)) for stream in (1, 2, 3))
 
 
@@ -85,7 +91,9 @@ async def end_is_last(context: CheckContext) -> str:
 
 @STREAMS.row("cancel", 41, CANCEL, needs=["publisher", "slow"])
 async def cancelled(context: CheckContext) -> str:
-    """After a cancel only what was already in transit comes: requests have no effect, and the element of a slow publisher does not come."""
+    """After a cancel only elements that were already in transit come: requests have no effect, the element of a slow publisher does not
+    come, and no stream gets an end. Its publisher has not ended, and the id may belong to another stream already.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 3, context.target.publisher)
     await peer.subscribe(2, 1, context.target.slow)
@@ -101,6 +109,8 @@ async def cancelled(context: CheckContext) -> str:
     await peer.settle()
     after = [len(peer.elements(stream)) for stream in (1, 2, 3)]
     verify(before == after, f"elements came for a request on cancelled streams; {peer.describe_received()}")
+    ended = [stream for stream in (1, 2, 3) if peer.ended(stream)]
+    verify(not ended, f"onComplete or onError came on the cancelled streams {ended}; {peer.describe_received()}")
     return "no message, and requests have no effect"
 
 
@@ -143,16 +153,20 @@ async def demand_of_each_stream(context: CheckContext) -> str:
 
 @STREAMS.row("demand-64-bit", 40, REQUEST, needs=["publisher"])
 async def demand_64_bit(context: CheckContext) -> str:
-    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements. Requesting 2^63-1 twice is allowed."""
+    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements, in subscribe and in request. Requesting
+    2^63-1 twice is allowed.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 1 << 32, context.target.publisher)
     await peer.wait_elements(1, 10)
-    await peer.send(io.cancel(1) + io.subscribe(context.target.publisher, 2, io.UNBOUNDED) + io.request(2, io.UNBOUNDED))
+    await peer.send(io.cancel(1) + io.subscribe(context.target.publisher, 3, 0) + io.request(3, 1 << 32))
+    await peer.wait_elements(3, 10)
+    await peer.send(io.cancel(3) + io.subscribe(context.target.publisher, 2, io.UNBOUNDED) + io.request(2, io.UNBOUNDED))
     await peer.wait_elements(2, 50)
     await peer.send(io.cancel(2))
     await peer.settle()
     verify(not peer.of_stream(2, io.ON_ERROR), f"demand beyond 2^63-1 was an error; {peer.describe_received()}")
-    return "2^32 was read correctly, 2^63-1 twice was accepted"
+    return "2^32 was read correctly in subscribe and in request, 2^63-1 twice was accepted"
 
 
 @STREAMS.row("demand-zero", 40, REQUEST, level=Level.READING, needs=["publisher"])
@@ -191,6 +205,7 @@ async def id_reuse_cancelled(context: CheckContext) -> str:
     await peer.wait_until(lambda: len(peer.elements(7)) >= 3, "three elements of the second stream 7")
     await peer.settle_after(2 * context.target.quiet)
     verify(len(peer.elements(7)) == 3, f"three elements were requested on the second stream 7; {peer.describe_received()}")
+    verify(not peer.ended(7), f"an end of the cancelled stream came on the second stream 7; {peer.describe_received()}")
     return "reused after cancel"
 
 

@@ -40,8 +40,12 @@ class Target:
     slow: str = _named("slow", "sends its first element a quarter of a second after it is requested")
     """Sends its first element a quarter of a second after it is requested."""
 
-    large: str = _named("large", "sends at least three equal elements of 100,000 to 1,000,000 bytes")
-    """Sends at least three elements of 100,000 to 1,000,000 bytes, all of them equal."""
+    large: str = _named(
+        "large", "sends at least three elements of 200,000 bytes: element k, from 0, is the numbers of 4 bytes from k·2^24 on"
+    )
+    """Sends at least three elements of 200,000 bytes. Element k, counted from 0, consists of the 50,000 numbers from k·2^24 on, each of
+    four bytes, the highest byte first. In Python `large_element` makes it.
+    """
 
     fixed: str = _named("fixed", "RS.io: declares a fixed size of at most 100 bytes, and sends elements without end")
     """RS.io: declares a fixed size of at most 100 bytes, and sends elements without end."""
