@@ -1,6 +1,8 @@
 """The context of one check: it opens connections to the target, and closes all of them when the check has ended."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import TypeAlias
 
 import trio
 
@@ -12,30 +14,51 @@ from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import NotSupported, fail
 
+Connect: TypeAlias = Callable[[Url, TransportOptions, trio.Nursery], Awaitable[Connection]]
+"""Opens a connection, with its handshake. Its tasks run in the nursery. Raises ConnectionLost."""
+
 
 class CheckContext:
     """The target, and the connections that one check has opened. Their tasks run in `nursery`."""
 
-    def __init__(self, url: Url, target: Target, registry: Registry, options: TransportOptions, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        url: Url,
+        target: Target,
+        registry: Registry,
+        options: TransportOptions,
+        nursery: trio.Nursery,
+        *,
+        connect: Connect | None = None,
+    ) -> None:
         self.target = target
         self.url = url
         self._registry = registry
         self._options = options
         self._nursery = nursery
+        self._connect = connect
         self._closing = AsyncExitStack()
 
     async def connect(self) -> Connection:
         """Open a connection and send nothing on it. Fails the check if the connection is not made within `Target.patience`."""
-        transport = self._registry.transport(self.url.transport)
         try:
             with trio.fail_after(self.target.patience):
-                connection = await transport.connect(self.url, options=self._options, nursery=self._nursery)
+                connection = await (self._connect or self._connect_by_transport)(self.url, self._options, self._nursery)
                 self._closing.push_async_callback(connection.abort)
-                await connection.handshake(self._nursery)
         except ConnectionLost as lost:
             fail(f"no connection could be made: {lost}")
         except trio.TooSlowError:
             fail(f"no connection was made within {self.target.patience} s")
+        return connection
+
+    async def _connect_by_transport(self, url: Url, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+        connection = await self._registry.transport(url.transport).connect(url, options=options, nursery=nursery)
+        try:
+            await connection.handshake(nursery)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await connection.abort()
+            raise
         return connection
 
     async def connect_reactivesocket(self, *, setup: bool = True) -> RsPeer:

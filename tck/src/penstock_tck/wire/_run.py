@@ -13,25 +13,20 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
+from penstock.plugins import Registry, TransportOptions, build_registry, check_permitted, parse_url
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
-from penstock_tck.wire._tables import TABLES
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
+from penstock_tck.wire._wire_table import WireTable, table_for, table_named
 
 ROW_PATIENCE_FACTOR: Final = 10
 """A whole check may take this many times `Target.patience`."""
 
-DEFAULT_DIALECT: Final = "rsio"
 
-
-def requirements(dialect: str) -> Sequence[Requirement]:
-    """Return the table of requirements of a protocol. Raises UsageError if there is none."""
-    try:
-        return TABLES[dialect]
-    except KeyError:
-        raise UsageError(f"there is no table of requirements for {dialect!r}; there is one for {', '.join(sorted(TABLES))}") from None
+def requirements(protocol: str) -> Sequence[Requirement]:
+    """Return the requirements of a protocol: ``rsio``, ``reactivesocket``, or one of a plugin (``http``). Raises UsageError without any."""
+    return table_named(protocol).rows
 
 
 async def check_target(
@@ -42,40 +37,48 @@ async def check_target(
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
+    table: WireTable | None = None,
     on_result: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
 ) -> list[Result]:
     """Check the server at `url` against the requirements of its protocol; return one result per requirement, in the order of the table.
 
     `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked.
-    `transports` are the names of the transports that `url` may use; None permits all. `on_result` is called after each check.
+    `transports` are the names of the transports that `url` may use; None permits all. `table` has the requirements; None: those for
+    `url`. `on_result` is called after each check.
     Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached. Checkpoints.
     """
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     if parsed.publisher is not None:
         raise UsageError(f"{url!r} names a publisher; give the address alone, and publishers by their options")
-    rows = requirements(parsed.dialect or DEFAULT_DIALECT)
+    table = table_for(parsed) if table is None else table
+    rows = table.rows
     unknown = set(only) - {row.name for row in rows}
     if unknown:
         raise UsageError(f"there is no requirement {', '.join(sorted(unknown))}; there are: {', '.join(row.name for row in rows)}")
     target = target or Target()
     registry = build_registry() if registry is None else registry
-    registry.transport(parsed.transport)
-    await _require_reachable(parsed, target, registry, options or TransportOptions())
+    if table.connect is None:
+        registry.transport(parsed.transport)  # raises UsageError if there is none
+
+    def context(nursery: trio.Nursery) -> CheckContext:
+        return CheckContext(parsed, target, registry, options or TransportOptions(), nursery, connect=table.connect)
+
+    await _require_reachable(context, target)
     results = []
     for row in rows:
         if not only or row.name in only:
-            result = await _check_row(row, parsed, target, registry, options or TransportOptions())
+            result = await _check_row(row, context, target)
             on_result(row, result)
             results.append(result)
     return results
 
 
-async def _require_reachable(url: Url, target: Target, registry: Registry, options: TransportOptions) -> None:
+async def _require_reachable(make_context: Callable[[trio.Nursery], CheckContext], target: Target) -> None:
     """Raise ConnectionLost, before any check, if no connection can be made."""
     error: PenstockError | None = None  # raised after the nursery has ended, which would wrap it in an ExceptionGroup
     async with trio.open_nursery() as nursery:
-        context = CheckContext(url, target, registry, options, nursery)
+        context = make_context(nursery)
         try:
             await context.connect()
         except Failed as failed:
@@ -90,7 +93,7 @@ async def _require_reachable(url: Url, target: Target, registry: Registry, optio
         raise error
 
 
-async def _check_row(row: Requirement, url: Url, target: Target, registry: Registry, options: TransportOptions) -> Result:
+async def _check_row(row: Requirement, make_context: Callable[[trio.Nursery], CheckContext], target: Target) -> Result:
     missing = [name for name in row.needs if not getattr(target, name)]
     if missing:
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
@@ -99,7 +102,7 @@ async def _check_row(row: Requirement, url: Url, target: Target, registry: Regis
     # The result if `move_on_after` cancels the check. A single wait ends earlier; many waits may add up to this time.
     verdict, seen = Verdict.FAIL, f"the check did not end within {seconds} s"
     async with trio.open_nursery() as nursery:
-        context = CheckContext(url, target, registry, options, nursery)
+        context = make_context(nursery)
         with trio.move_on_after(seconds):
             verdict, seen = await _run_check(row, context)
         with trio.move_on_after(target.patience, shield=True):
