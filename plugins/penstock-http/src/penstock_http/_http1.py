@@ -14,12 +14,13 @@ from typing import Final
 import trio
 
 from penstock.api import AuthRefused, ConnectionLost, PenstockError, quoted_text
-from penstock.plugins import Connection, ConnectionHost
+from penstock.plugins import ConnectionHost, PeerIdentity
 from penstock_http._engine import Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
 from penstock_http._site import Site, credentials_of
+from penstock_http._site_connection import SiteConnection
 from penstock_http._subscription import FULL
 
 PIECE: Final = 64 << 10
@@ -38,7 +39,7 @@ _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionLo
 class Http1Connection:
     """One connection."""
 
-    def __init__(self, connection: Connection, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
+    def __init__(self, connection: SiteConnection, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
         self._connection = connection
         self._host = host
         self._site = site
@@ -151,6 +152,8 @@ class Http1Connection:
         """Answer a request, and return the status."""
         request, engine = head.request, self._site.engine
         response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
+        if response is None:
+            response = await self._site.pages.answer(request, credentials_of(request), self._client_of(request), self._host)
         if response is None and engine.needs_credentials(request):
             response = await self._check_owner(request)
         if response is not None:
@@ -173,7 +176,7 @@ class Http1Connection:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
         subscription, release = subscribe.subscription, None
         try:
-            peer = await self._host.authenticate(*credentials_of(request), self._connection.peer)
+            peer = await self._host.authenticate(*credentials_of(request), self._client_of(request))
             # The elements of a stream that has ended wait for the client, and must count too.
             release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
             await self._host.open(subscribe.name, peer, subscription, protocol="http")
@@ -189,7 +192,7 @@ class Http1Connection:
 
     async def _check_owner(self, request: Request) -> Response | None:
         try:
-            peer = await self._host.authenticate(*credentials_of(request), self._connection.peer)
+            peer = await self._host.authenticate(*credentials_of(request), self._client_of(request))
         except AuthRefused as error:
             return refused(error)
         # The answer to a wrong secret: another principal must not learn that this one is right.
@@ -283,6 +286,9 @@ class Http1Connection:
         self._is_gone = True
         self._something.set()
 
+    def _client_of(self, request: Request) -> PeerIdentity:
+        return self._site.settings.proxies.client_of(request, self._connection.client)
+
     # --- writing
 
     async def _write(self, response: Response, request: Request, *, closes: bool) -> int:
@@ -326,4 +332,4 @@ class Http1Connection:
         # The secret of a subscription opens it, and a query may have a token: neither is written.
         path = quoted_text(_SECRET.sub("/s/...", request.path))
         method = quoted_text(request.method)
-        self._host.write_access(self._connection.peer, "http", f"method={method} path={path} status={status} seconds={seconds:.3f}")
+        self._host.write_access(self._client_of(request), "http", f"method={method} path={path} status={status} seconds={seconds:.3f}")

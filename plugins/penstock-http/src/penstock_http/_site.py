@@ -21,6 +21,7 @@ from penstock.plugins import ConnectionHost
 from penstock_http._engine import METHODS, Engine
 from penstock_http._heads import Head
 from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
+from penstock_http._pages import Pages
 from penstock_http._settings import Settings, is_origin, normal_origin
 
 SECRET_BYTES: Final = 24
@@ -38,6 +39,7 @@ class Site:
     def __init__(self, settings: Settings, *, secure: bool) -> None:
         self.settings: Settings = settings
         self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
+        self.pages: Pages = Pages(settings, secure=secure)
         self._secure = secure
         self._is_expiring = False
         self._date = (0, "")

@@ -5,14 +5,12 @@ A connection that does not begin like a request of HTTP goes to a session: RS.io
 
 from typing import ClassVar, Final
 
-import attrs
 import trio
 
 from penstock.api import UsageError
 from penstock.plugins import (
     AttendingTransport,
     ByteConnection,
-    Bytes,
     Connection,
     ConnectionFacts,
     ConnectionHost,
@@ -25,8 +23,10 @@ from penstock.plugins import (
     listen_tcp,
 )
 from penstock_http._http1 import Http1Connection
+from penstock_http._pages import check_metrics
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
+from penstock_http._site_connection import SiteConnection
 
 WHY_NO_CONNECTION: Final = "HTTP has requests, and no connection that both sides use; read its streams with subscribe() or remote()"
 _ALPN: Final = ("http/1.1",)
@@ -50,14 +50,16 @@ class HttpTransport(AttendingTransport):
             raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
         # In a thread: reading files would block every task.
         context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
-        site = Site(settings_of(options), secure=secure)
+        settings = settings_of(options)
+        check_metrics(settings)
+        site = Site(settings, secure=secure)
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
             below: ByteConnection = SocketConnection(stream, peer=peer, options=options, facts=facts)
             if context is not None:
                 below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return SiteConnection(below, site, is_loopback=_is_local(stream))
+            return SiteConnection(below, site, is_loopback=_is_local(stream), stream=stream)
 
         return await listen_tcp(url, options, accepted)
 
@@ -73,59 +75,6 @@ class HttpTransport(AttendingTransport):
             return connection
         await Http1Connection(connection, host, connection.site, is_loopback=connection.is_loopback).run(first)
         return None
-
-
-class SiteConnection(Connection):
-    """An accepted connection, the listener that it belongs to, and its first bytes, which can be put back."""
-
-    framed = False
-
-    def __init__(self, below: ByteConnection, site: Site, *, is_loopback: bool) -> None:
-        self._below = below
-        self._first: bytes | bytearray | None = None
-        self.peer: PeerIdentity = below.peer
-        self.facts: ConnectionFacts = below.facts
-        self.site: Site = site
-        self.is_loopback: bool = is_loopback
-        """The client has reached an address of this machine that no other machine can reach."""
-
-    def unread(self, data: bytes | bytearray) -> None:
-        """Let the next `receive` return `data`."""
-        self._first = data
-
-    async def handshake(self, nursery: trio.Nursery) -> None:
-        await self._below.handshake(nursery)
-        self.peer = self._below.peer
-        # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
-        self.facts = attrs.evolve(self._below.facts, protocol=None)
-
-    async def send(self, data: Bytes, /) -> None:
-        await self._below.send(data)
-
-    def send_now(self, data: Bytes, /) -> int:
-        return self._below.send_now(data)
-
-    async def receive(self) -> bytes | bytearray | None:
-        if self._first is not None:
-            await trio.lowlevel.checkpoint()
-            first, self._first = self._first, None
-            return first
-        return await self._below.receive()
-
-    async def send_eof(self) -> None:
-        await self._below.send_eof()
-
-    async def aclose(self) -> None:
-        await self._below.aclose()
-
-    async def abort(self) -> None:
-        await self._below.abort()
-
-    def held(self) -> int:
-        return len(self._first or b"")
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} with {self.peer}>"
 
 
 def _is_local(stream: trio.SocketStream) -> bool:

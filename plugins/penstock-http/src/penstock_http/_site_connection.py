@@ -1,0 +1,71 @@
+"""An accepted connection of a listener, before it is known what is spoken on it."""
+
+import attrs
+import trio
+
+from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity
+from penstock_http._proxies import behind
+from penstock_http._proxy_protocol import receive_header
+from penstock_http._site import Site
+
+
+class SiteConnection(Connection):
+    """An accepted connection, the listener that it belongs to, and its first bytes, which can be put back."""
+
+    framed = False
+
+    def __init__(self, below: ByteConnection, site: Site, *, is_loopback: bool, stream: trio.SocketStream | None = None) -> None:
+        """`stream` is the one of the socket: a proxy may name its client there, before TLS."""
+        self._below = below
+        self._stream = stream
+        self._first: bytes | bytearray | None = None
+        self.client: PeerIdentity = below.peer
+        """The peer with its address: the proxy if there is one, unless it has named its client for the whole connection."""
+        self.peer: PeerIdentity = site.settings.proxies.counted(below.peer)
+        self.facts: ConnectionFacts = below.facts
+        self.site: Site = site
+        self.is_loopback: bool = is_loopback
+        """The client has reached an address of this machine that no other machine can reach."""
+
+    def unread(self, data: bytes | bytearray) -> None:
+        """Let the next `receive` return `data`."""
+        self._first = data
+
+    async def handshake(self, nursery: trio.Nursery) -> None:
+        proxies, named = self.site.settings.proxies, None
+        if self._stream is not None and proxies.expect_header(self.client):
+            named = await receive_header(self._stream)
+        await self._below.handshake(nursery)
+        # The handshake may have found a certificate.
+        self.client = self._below.peer if named is None else behind(self._below.peer, *named)
+        self.peer = proxies.counted(self.client)
+        # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
+        self.facts = attrs.evolve(self._below.facts, protocol=None)
+
+    async def send(self, data: Bytes, /) -> None:
+        await self._below.send(data)
+
+    def send_now(self, data: Bytes, /) -> int:
+        return self._below.send_now(data)
+
+    async def receive(self) -> bytes | bytearray | None:
+        if self._first is not None:
+            await trio.lowlevel.checkpoint()
+            first, self._first = self._first, None
+            return first
+        return await self._below.receive()
+
+    async def send_eof(self) -> None:
+        await self._below.send_eof()
+
+    async def aclose(self) -> None:
+        await self._below.aclose()
+
+    async def abort(self) -> None:
+        await self._below.abort()
+
+    def held(self) -> int:
+        return len(self._first or b"")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} with {self.peer}>"
