@@ -19,7 +19,7 @@ from penstock_http._engine import Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
-from penstock_http._site import Site, credentials_of
+from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
 from penstock_http._subscription import FULL
 
@@ -153,7 +153,7 @@ class Http1Connection:
         request, engine = head.request, self._site.engine
         response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
         if response is None:
-            response = await self._site.pages.answer(request, credentials_of(request), self._client_of(request), self._host)
+            response = await self._site.pages.answer(request, self._site.engine.credentials_of(request), self._client_of(request), self._host)
         if response is None and engine.needs_credentials(request):
             response = await self._check_owner(request)
         if response is not None:
@@ -176,7 +176,7 @@ class Http1Connection:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
         subscription, release = subscribe.subscription, None
         try:
-            peer = await self._host.authenticate(*credentials_of(request), self._client_of(request))
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), self._client_of(request))
             # The elements of a stream that has ended wait for the client, and must count too.
             release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
             await self._host.open(subscribe.name, peer, subscription, protocol="http")
@@ -192,7 +192,7 @@ class Http1Connection:
 
     async def _check_owner(self, request: Request) -> Response | None:
         try:
-            peer = await self._host.authenticate(*credentials_of(request), self._client_of(request))
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), self._client_of(request))
         except AuthRefused as error:
             return refused(error)
         # The answer to a wrong secret: another principal must not learn that this one is right.

@@ -12,7 +12,7 @@ from penstock.plugins import TransportOptions
 from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read_networks
 
 KNOWN: Final = (
-    "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted", "http.forwarded", "http.metrics",
+    "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted", "http.forwarded", "http.metrics", "http.cookie",
 )  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
@@ -37,6 +37,9 @@ class Settings:
 
     proxies: Proxies = attrs.field(factory=Proxies)
     """Proxies whose word on the address of a client is believed."""
+
+    cookie: str = ""
+    """The cookie whose value is the credentials of a page; empty for none."""
 
     metrics: tuple[Network, ...] = ()
     """The clients that may read ``/metrics``."""
@@ -89,6 +92,7 @@ def settings_of(options: TransportOptions) -> Settings:
         hosts=frozenset(hosts),
         public=public.rstrip("/"),
         proxies=Proxies(networks=trusted, way=str(way)),
+        cookie=_cookie(extra),
         metrics=read_networks(_texts(extra, "http.metrics"), "http.metrics"),
         hold=_seconds(extra, "http.hold", HOLD),
         idle=_seconds(extra, "http.idle", IDLE),
@@ -116,6 +120,13 @@ def _texts(extra: Mapping[str, object], name: str) -> list[str]:
         if all(isinstance(each, str) for each in values):
             return values
     raise UsageError(f"{name}={value!r}; give a text, or several")
+
+
+def _cookie(extra: Mapping[str, object]) -> str:
+    name = extra.get("http.cookie", "")
+    if not isinstance(name, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*", name):
+        raise UsageError(f"http.cookie={name!r}; give the name of one cookie")
+    return name
 
 
 def _seconds(extra: Mapping[str, object], name: str, default: float) -> float:

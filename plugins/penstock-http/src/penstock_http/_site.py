@@ -7,8 +7,6 @@ Rules of this file:
 * Pages of other origins read the answers only if the option ``http.origins`` names them.
 """
 
-import base64
-import binascii
 import ipaddress
 import secrets
 from email.utils import formatdate
@@ -97,21 +95,6 @@ class Site:
     def _is_known(self, origin: str, host: str) -> bool:
         own = normal_origin(f"{'https' if self._secure else 'http'}://{host}")
         return is_origin(origin) and (origin == own or origin in self.settings.origins)
-
-
-def credentials_of(request: Request) -> tuple[str, bytes]:
-    """Return the scheme and the data of the Authorization header, as `Service(authenticate=…)` gets them; "" and b"" without one."""
-    header = request.header("authorization")
-    if header is None:
-        return "", b""
-    scheme, _, data = header.strip().partition(" ")
-    data = data.strip()
-    if scheme.lower() == "basic":
-        try:
-            return "basic", base64.b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
-            return "basic", b""
-    return scheme.lower(), data.encode("latin-1")
 
 
 def _health(request: Request, *, draining: bool) -> Response:
