@@ -153,7 +153,9 @@ class Http1Connection:
         request, engine = head.request, self._site.engine
         response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
         if response is None:
-            response = await self._site.pages.answer(request, self._site.engine.credentials_of(request), self._client_of(request), self._host)
+            response = await self._site.pages.answer(
+                request, self._site.engine.credentials_of(request), self._client_of(request), self._host
+            )
         if response is None and engine.needs_credentials(request):
             response = await self._check_owner(request)
         if response is not None:
