@@ -81,9 +81,12 @@ async def _served(
     """Serve behind nginx; yield the URL of the publishers there."""
     port = _free_port()
     extra = {"http.trusted": "127.0.0.1", **({"http.public": f"http://127.0.0.1:{port}/live"} if public else {})}
-    async with penstock.serve(served, "http://127.0.0.1:0", options=TransportOptions(extra=extra), limits=limits) as server:
-        async with _nginx(port, parse_url(server.addresses[0]).port or 0, folder, gzip) as url:
-            yield url
+    options = TransportOptions(extra=extra)
+    async with (
+        penstock.serve(served, "http://127.0.0.1:0", options=options, limits=limits) as server,
+        _nginx(port, parse_url(server.addresses[0]).port or 0, folder, gzip) as url,
+    ):
+        yield url
 
 
 async def _ask(url: str, method: str, path: str, *headers: str, source: str = "127.0.0.1") -> bytes:
@@ -101,9 +104,11 @@ async def _ask(url: str, method: str, path: str, *headers: str, source: str = "1
 @pytest.mark.parametrize("public", [False, True])
 async def test_a_stream_comes_through_nginx(tmp_path: Path, public: bool) -> None:
     """With a relative Location below the prefix, and with an absolute one."""
-    async with _served(tmp_path, service(), public=public) as url:
-        async with penstock.subscribe(f"{url}/numbers/3000", serializer="json", demand=100) as stream:
-            assert [number async for number in stream] == list(range(3000))
+    async with (
+        _served(tmp_path, service(), public=public) as url,
+        penstock.subscribe(f"{url}/numbers/3000", serializer="json", demand=100) as stream,
+    ):
+        assert [number async for number in stream] == list(range(3000))
 
 
 @pytest.mark.parametrize("delivery", ["batch", "events"])
@@ -223,9 +228,11 @@ async def test_a_502_and_a_cut_in_the_middle_of_a_batch_lose_and_repeat_nothing(
         relay = _Relay(parse_url(server.addresses[0]).port or 0)
         relay.cut_after = [3000, 0, None].__getitem__
         [listener] = await nursery.start(partial(trio.serve_tcp, relay, 0, host="127.0.0.1"))
-        async with _nginx(port, listener.socket.getsockname()[1], tmp_path) as url:
-            async with penstock.subscribe(f"{url}/numbers/3000", serializer="json", demand=1000) as stream:
-                assert [number async for number in stream] == list(range(3000))
+        async with (
+            _nginx(port, listener.socket.getsockname()[1], tmp_path) as url,
+            penstock.subscribe(f"{url}/numbers/3000", serializer="json", demand=1000) as stream,
+        ):
+            assert [number async for number in stream] == list(range(3000))
         assert relay.connections == 3
         nursery.cancel_scope.cancel()
     assert " 502 " in (tmp_path / "access.log").read_text()

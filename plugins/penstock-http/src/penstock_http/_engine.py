@@ -108,7 +108,7 @@ class Engine:
         """Return whether a request to a subscription has other credentials than those of its subscribe: they must be examined."""
         entry = self._entry_of(request.path)
         given = self.credentials_of(request)
-        return entry is not None and given != NONE and given != entry.credentials
+        return entry is not None and given not in (NONE, entry.credentials)
 
     def belongs_to(self, request: Request, principal: object) -> bool:
         """Return whether the subscription of a request is that of `principal`."""
