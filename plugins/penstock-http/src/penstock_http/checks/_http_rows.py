@@ -9,7 +9,9 @@ from penstock_http.checks._mapping_client import SINGLE, ClientStream, MappingCl
 
 HTTP = Table()
 
-REDIRECT: Final = "Servers SHOUD NOT issue a redirect message on requests to the subcription URL."
+REDIRECT: Final = (
+    "Any HTTP-based authentication or redirection mechanisms SHOULD take place before or in response to the initial subscription request."
+)
 CODED: Final = "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, transparently to RS.io"
 STANDARD: Final = (
     "Other standard headers specified by HTTP are omitted from the examples in this document for brevity, but are assumed to be "
