@@ -361,7 +361,7 @@ def model(session: nox.Session) -> None:
 # h2spec is a program in Go, which most machines lack.
 @nox.session(python=MAIN, default=False)
 def h2spec(session: nox.Session) -> None:
-    """Run h2spec, the conformance tests of HTTP/2 by others, on h2://. It needs h2spec on the PATH, or Go to build it."""
+    """Run h2spec, the conformance tests of HTTP/2 by others, on h2:// and http://. It needs h2spec on the PATH, or Go to build it."""
     _prepare(session, "tests", distributions=(*EDITABLE, "-e", "./plugins/penstock-http"))
     program = shutil.which("h2spec")
     if program is None:
@@ -369,6 +369,13 @@ def h2spec(session: nox.Session) -> None:
         session.run("go", "install", "github.com/summerwind/h2spec/cmd/h2spec@latest", env={"GOBIN": str(folder)}, external=True)
         program = str(folder / "h2spec")
     session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
+
+
+@nox.session(python=MAIN, default=False)
+def held(session: nox.Session) -> None:
+    """The memory of a server with 10,000 held polls over HTTP/1.1, HTTP/2, and with idle subscriptions. `-- 1000` takes fewer."""
+    _prepare(session, "tests", distributions=(*EDITABLE, "-e", "./plugins/penstock-http"))
+    session.run("python", "plugins/penstock-http/tests/memory.py", *session.posargs)
 
 
 @nox.session(name="format", python=MAIN, default=False)

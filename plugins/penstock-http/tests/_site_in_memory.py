@@ -9,6 +9,7 @@ import trio
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
 from penstock_http._transport import HttpTransport, SiteConnection
+from penstock_http.h2 import Place, subprotocols_of
 
 from penstock import Limits, PublicError, Service, serve
 from penstock.builtin import MemoryTransport
@@ -16,15 +17,17 @@ from penstock.plugins import ByteConnection, Connection, Listener, Transport, Tr
 
 
 class _Listener(Listener):
-    def __init__(self, below: Listener, site: Site) -> None:
+    def __init__(self, below: Listener, site: Site, options: TransportOptions) -> None:
         self.addresses = below.addresses
         self._below = below
         self._site = site
+        self._options = options
+        self._place = Place(protocols=subprotocols_of(options.protocols))
 
     async def accept(self) -> Connection:
         connection = await self._below.accept()
         assert isinstance(connection, ByteConnection)
-        return SiteConnection(connection, self._site, is_loopback=True)
+        return SiteConnection(connection, self._site, self._options, place=self._place, ping=20.0, is_loopback=True)
 
     async def aclose(self) -> None:
         await self._below.aclose()
@@ -37,7 +40,7 @@ class MemoryHttp(HttpTransport):
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         self.site = Site(settings_of(options), secure=False)
         below = await MemoryTransport().listen(attrs.evolve(url, transport="memory"), options=options, nursery=nursery)
-        return _Listener(below, self.site)
+        return _Listener(below, self.site, options)
 
 
 class Plugin:

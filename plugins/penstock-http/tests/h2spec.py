@@ -1,4 +1,6 @@
-"""Run h2spec, the conformance tests of HTTP/2 by others, against a server of ``h2://``, and compare its failures with the known ones.
+"""Run h2spec, the conformance tests of HTTP/2 by others, against servers of ``h2://`` and ``http://``.
+
+It compares the failures with the known ones.
 
 ``python plugins/penstock-http/tests/h2spec.py PROGRAM`` with the path of h2spec. The exit status is 1 if a failure is not known, or if
 a known one is none any more.
@@ -16,8 +18,11 @@ import trio
 import penstock
 from penstock.plugins import parse_url
 
-KNOWN: Final[dict[str, str]] = {}
-"""Known failures: the section and the title of a test, and the reason. There is none."""
+KNOWN: Final[dict[str, dict[str, str]]] = {
+    "h2": {},
+    "http": {"http2/3.5: Sends invalid connection preface": "it gets an answer of HTTP/1.1, which is served at the same port"},
+}
+"""Known failures of each scheme: the section and the title of a test, and the reason."""
 
 FEWEST: Final = 140
 """Tests that h2spec has at least. A run of fewer proves nothing."""
@@ -36,20 +41,26 @@ def results_in(report: Path) -> Iterator[tuple[str, bool]]:
 
 async def run(program: str) -> int:
     """Run all tests, the strict ones too, and print what was found. Returns the exit status."""
+    return max([await run_at(program, scheme) for scheme in ("h2", "http")])
+
+
+async def run_at(program: str, scheme: str) -> int:
+    """Run them against a server of `scheme`."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        async with penstock.serve(penstock.Service(), "h2://127.0.0.1:0") as server:
+        async with penstock.serve(penstock.Service(), f"{scheme}://127.0.0.1:0") as server:
             port = parse_url(server.addresses[0]).port
             command = [program, "--strict", "-h", "127.0.0.1", "-p", str(port), "-o", str(TIMEOUT), "-j", str(report)]
             await trio.run_process(command, check=False, capture_stdout=True)
         results = dict(results_in(report))
+    known = KNOWN[scheme]
     failed = {name for name, passed in results.items() if not passed}
-    lines = [f"failed: {name}" + (f" ({KNOWN[name]})" if name in KNOWN else "") for name in sorted(failed)]
-    surprises = [f"not known: {name}" for name in sorted(failed - set(KNOWN))]
-    surprises += [f"passes, so it is no known failure any more: {name}" for name in sorted(set(KNOWN) - failed)]
+    lines = [f"failed: {name}" + (f" ({known[name]})" if name in known else "") for name in sorted(failed)]
+    surprises = [f"not known: {name}" for name in sorted(failed - set(known))]
+    surprises += [f"passes, so it is no known failure any more: {name}" for name in sorted(set(known) - failed)]
     surprises += [f"only {len(results)} tests ran"] if len(results) < FEWEST else []
     lines += surprises or [f"{len(results)} tests, {len(failed)} known failures"]
-    sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.write("\n".join([f"{scheme}://", *lines, ""]))
     return 1 if surprises else 0
 
 

@@ -1,8 +1,13 @@
-"""curl over real sockets: the life cycle of a stream, as the draft has it, with a client that knows nothing of it."""
+"""curl over real sockets: the life cycle of a stream, as the draft has it, with a client that knows nothing of it.
+
+Each test but those of a version runs over HTTP/1.1 and over HTTP/2.
+"""
 
 import shutil
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from textwrap import indent
 from urllib.parse import urljoin
@@ -22,9 +27,28 @@ from penstock.plugins import Tls, TransportOptions, build_registry, parse_url
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
 
+VERSION = {"option": ""}
+
+
+@pytest.fixture(params=["--http1.1", "--http2-prior-knowledge"], autouse=True)
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The version of HTTP that curl speaks."""
+    if "http2" in request.param and not speaks_http2():
+        pytest.skip("needs curl with HTTP/2")
+    monkeypatch.setitem(VERSION, "option", request.param)
+    return str(request.param)
+
+
+@cache
+def speaks_http2() -> bool:
+    """Return whether curl was built with HTTP/2."""
+    return "nghttp2" in subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
+
+
 async def curl(*arguments: str) -> Answer:
     """Run curl, and return the answer with its head."""
-    command = ["curl", "--silent", "--show-error", "--include", "--no-buffer", "--max-time", "60", *arguments]
+    options = ["--silent", "--show-error", "--include", "--no-buffer", "--max-time", "60", VERSION["option"]]
+    command = ["curl", *options, *arguments]
     done = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
     assert done.returncode == 0, done.stderr
     return Answer(done.stdout)
@@ -98,8 +122,8 @@ async def test_curl_takes_part_in_authentication_and_sends_a_body() -> None:
         assert (await curl("-X", "PUT", f"{base}/p/one")).status == 401
 
 
-async def test_over_tls(tmp_path: Path) -> None:
-    """The certificate is that of `TransportOptions.tls`."""
+async def test_over_tls(tmp_path: Path, version: str) -> None:
+    """The certificate is that of `TransportOptions.tls`. TLS negotiates the version: ``--http2`` offers both, and gets HTTP/2."""
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
@@ -108,9 +132,18 @@ async def test_over_tls(tmp_path: Path) -> None:
     tls = Tls(certificate=str(tmp_path / "server.pem"), key=str(tmp_path / "server.key"))
     async with site(url="https://127.0.0.1:0", options=TransportOptions(tls=tls)) as address:
         base = address.replace("127.0.0.1", "localhost")
-        trusted = ("--cacert", str(tmp_path / "authority.pem"), "--http1.1")
+        trusted = ("--cacert", str(tmp_path / "authority.pem"), version.removesuffix("-prior-knowledge"))
+        created = await curl("-X", "PUT", f"{base}/p/one", *trusted)
+        assert created.raw.startswith(b"HTTP/2 " if "http2" in version else b"HTTP/1.1 ")
         url = await subscribe(f"{base}/p/numbers/2?request=2", *trusted)
         assert elements(await curl("-X", "PUT", url, *trusted)) == [b"0", b"1"]
+
+
+async def test_an_upgrade_to_http2_is_ignored() -> None:
+    """``curl --http2`` asks for it in the clear; RFC 9113 has no such upgrade any more."""
+    async with site() as base:
+        created = await curl("-X", "PUT", f"{base}/p/numbers/2", "--http2" if speaks_http2() else "--http1.1")
+        assert created.raw.startswith(b"HTTP/1.1 201")
 
 
 @pytest.mark.parametrize(

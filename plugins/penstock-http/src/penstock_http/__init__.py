@@ -1,7 +1,8 @@
 """HTTP for Penstock."""
 
+from penstock_http._asgi import AsgiApp
 from penstock_http._hooks import penstock_sources, penstock_transports
 from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
 
-__all__ = ["HttpSource", "HttpTransport", "penstock_sources", "penstock_transports"]
+__all__ = ["AsgiApp", "HttpSource", "HttpTransport", "penstock_sources", "penstock_transports"]

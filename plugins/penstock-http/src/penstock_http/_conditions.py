@@ -69,7 +69,16 @@ def accepts(request: Request, coding: str) -> bool:
 
 def names_fixed_size(request: Request) -> bool:
     """Return whether the client asks for the coding of elements of one size: without that, all batches have one coding."""
-    return _weights(request.header("accept-encoding") or "").get(FIXED_SIZE.lower(), 0.0) > 0
+    return _names(request, FIXED_SIZE)
+
+
+def names_batches(request: Request) -> bool:
+    """Return whether the client asks for the coding of batches: an answer that it has not asked for should need no knowledge of it."""
+    return _names(request, LENGTH_PREFIXED)
+
+
+def _names(request: Request, coding: str) -> bool:
+    return _weights(request.header("accept-encoding") or "").get(coding.lower(), 0.0) > 0
 
 
 def reads_batches(request: Request) -> bool:

@@ -18,8 +18,8 @@ import attrs
 from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError
 from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
 from penstock_http._credentials import NONE, credentials_of
-from penstock_http._exchanges import Events, Poll, StreamedBatch
-from penstock_http._messages import DELIVERY, ERROR, Malformed, Request, Response, answer, refusal
+from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
+from penstock_http._messages import DELIVERY, ERROR, NO_STORE, POSITION, Malformed, Request, Response, answer, refusal
 from penstock_http._settings import Settings
 from penstock_http._subscription import COMPLETED, ClientSubscription, Ended, Unfit
 
@@ -27,8 +27,9 @@ MAX_TOMBSTONES: Final = 10_000
 """Ended subscriptions that are remembered, about. The others are bounded by the places of the server."""
 
 METHODS: Final = ("PUT", "POST")
-_SUBSCRIPTION: Final = re.compile(r"/s/([A-Za-z0-9_-]{22,64})(/[^/]*)?", re.ASCII)
+_SUBSCRIPTION: Final = re.compile(r"/s/([A-Za-z0-9_-]{22,64})(/element/[0-9]{1,19}|/[^/]*)?", re.ASCII)
 REQUEST_MORE: Final = "/requestMore="
+ELEMENT: Final = "/element/"
 _UNKNOWN: Final = "no such subscription"
 
 
@@ -53,7 +54,8 @@ class _Entry:
     """Frees the place of the subscription. It may be called again."""
 
 
-Exchange = Response | Subscribe | Poll | StreamedBatch | Events
+Waiting = Poll | Pushes | StreamedBatch | Events
+Exchange = Response | Subscribe | Waiting
 
 
 class Engine:
@@ -161,13 +163,15 @@ class Engine:
     def _act_on_open(self, request: Request, subscription: ClientSubscription, action: str, now: float) -> Exchange:
         arguments = request.arguments()
         if action.startswith(REQUEST_MORE):
-            return self._request_more(request, subscription, number(action.removeprefix(REQUEST_MORE), "requestMore", least=1))
+            return self._request_more(request, subscription, number(action.removeprefix(REQUEST_MORE), "requestMore", least=1), now)
         if not action and any(key == "requestMore" for key, _ in arguments):
-            return self._request_more(request, subscription, demand_of(arguments, "requestMore", least=1))
+            return self._request_more(request, subscription, demand_of(arguments, "requestMore", least=1), now)
         if not action:
             return self._poll(request, subscription, demand_of(arguments), now)
         if action == "/cancel":
             return self._cancel(subscription)
+        if action.startswith(ELEMENT):
+            return _element(subscription, number(action.removeprefix(ELEMENT), "the position of an element"))
         return self._events(request, subscription, now)
 
     def _poll(self, request: Request, subscription: ClientSubscription, demand: int, now: float) -> Exchange:
@@ -178,8 +182,13 @@ class Engine:
             return StreamedBatch(subscription, request, self._settings, now)
         return Poll(subscription, request, self._settings, now)
 
-    def _request_more(self, request: Request, subscription: ClientSubscription, demand: int) -> Response:
+    def _request_more(self, request: Request, subscription: ClientSubscription, demand: int, now: float) -> Exchange:
         position, in_all = position_of(request), requested_of(request)
+        # A request that waits already gets what is requested here.
+        if request.accepts_pushes and subscription.on_change is None:
+            subscription.go_to(position)
+            subscription.request(demand, in_all)
+            return Pushes(subscription, request, self._settings, now, request.path.partition(REQUEST_MORE)[0])
         if position is not None:
             subscription.acknowledge(position)
         subscription.request(demand, in_all)
@@ -238,12 +247,20 @@ def refused(error: PenstockError) -> Response:
     return refusal(500, str(error))
 
 
+def _element(subscription: ClientSubscription, position: int) -> Response:
+    """Return an element that was pushed: its path was promised, so it can be asked for."""
+    element = subscription.sent_element(position)
+    if element is None:
+        return answer(404, text="this element is not kept")
+    return Response(status=200, headers=(NO_STORE, (POSITION, str(position))), body=element)
+
+
 def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None:
     """Return the answer to a request with a wrong path, a wrong method or a condition; None for all others."""
     action = None if found is None else found[2] or ""
     if not request.path.startswith("/p/") if action is None else not _is_action(action):
         return refusal(404, "nothing is served at this path")
-    allowed = ("GET",) if action == "/events" else METHODS
+    allowed = ("GET",) if action is not None and action.startswith(("/events", ELEMENT)) else METHODS
     if request.method not in allowed:
         return answer(405, ("Allow", ", ".join(allowed)), text=f"the method here is {allowed[0]}")
     # After the method, and before everything that has an effect.
@@ -251,7 +268,7 @@ def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None
 
 
 def _is_action(action: str) -> bool:
-    return action in ("", "/cancel", "/events") or action.startswith(REQUEST_MORE)
+    return action in ("", "/cancel", "/events") or action.startswith((REQUEST_MORE, ELEMENT))
 
 
 def _escaped(segment: str) -> str:

@@ -1,4 +1,4 @@
-"""Requests that wait for elements: a poll, a streamed batch, server-sent events. Still without I/O.
+"""Requests that wait for elements: a poll, pushes, a streamed batch, server-sent events. Still without I/O.
 
 Each is used in the same way: `begin` with a function that is called when there may be something new, `advance` with the time until it is
 over, and `release` at last. `due` is when to call `advance` again if nothing happens. The newest request of a subscription wins: an older
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from penstock_http._batches import fixed_size, length_prefixed
-from penstock_http._conditions import names_fixed_size, reads_batches, wait_of
+from penstock_http._conditions import names_batches, names_fixed_size, reads_batches, wait_of
 from penstock_http._messages import (
     FIXED_SIZE,
     LENGTH_PREFIXED,
@@ -39,7 +39,7 @@ SHUTDOWN: Final = "the server shuts down"
 
 
 class _Exchange:
-    """What the three have in common."""
+    """What they have in common."""
 
     def __init__(self, subscription: ClientSubscription, due: float) -> None:
         self._subscription = subscription
@@ -112,15 +112,57 @@ class Poll(_Exchange):
     def _elements(self) -> Response:
         positions = self._positions()
         elements, delivery = self._subscription.take(self._most, self._settings.max_bytes)
-        headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
-        size = len(elements[0])
-        if len(elements) == 1:
-            body = elements[0]
-        elif self._takes_fixed and size and all(len(element) == size for element in elements):
-            body, headers = fixed_size(elements), (*headers, ("Content-Encoding", FIXED_SIZE))
-        else:
-            body, headers = length_prefixed(elements), (*headers, ("Content-Encoding", LENGTH_PREFIXED))
-        return Response(status=200, headers=headers, body=body, outcome=delivery)
+        return _elements_response(elements, delivery, positions, takes_fixed=self._takes_fixed)
+
+
+class Pushes(_Exchange):
+    """A request for more elements, over HTTP/2: they are pushed on its stream as they come, until the demand is used up.
+
+    A client that reads batches gets them if its Accept-Encoding names their coding; others get one element in each push.
+    """
+
+    head: Final = answer(200)
+    """The answer to the request itself. It has no body, and ends behind the last push."""
+
+    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float, path: str) -> None:
+        """`path` is the one of the subscription, as the client knows it."""
+        super().__init__(subscription, now + settings.stream)
+        self._settings = settings
+        self._path = path
+        self._most = settings.max_elements if names_batches(request) else 1
+        self._next = subscription.cursor
+        self.is_over: bool = False
+        """Nothing more is pushed on the stream of this request."""
+
+    def advance(self, now: float, *, draining: bool = False) -> tuple[str, Response] | None:
+        """Return the path and the answer to push, or None if there is none now."""
+        subscription = self._subscription
+        path, positions = f"{self._path}/element/{subscription.cursor}", self._positions()
+        # Elements that are to be sent again were in a push that the client has reset: it may reset each.
+        is_late = now >= self.due or not self.is_current or subscription.cursor < self._next
+        if subscription.has_elements and not is_late:
+            elements, delivery = subscription.take(self._most, self._settings.max_bytes, apart=True)
+            self._next = subscription.cursor
+            return path, _elements_response(elements, delivery, positions, takes_fixed=False)
+        final = None if is_late else self._final()
+        if final is None and draining and not is_late:
+            final = refusal(503, SHUTDOWN)
+        has_demand = subscription.cursor < subscription.requested and not subscription.is_full
+        self.is_over = final is not None or is_late or not has_demand
+        return None if final is None else (path, final)
+
+
+def _elements_response(elements: list[bytes], delivery: Delivery, positions: tuple[tuple[str, str], ...], *, takes_fixed: bool) -> Response:
+    """Return an answer with `elements`."""
+    headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
+    size = len(elements[0])
+    if len(elements) == 1:
+        body = elements[0]
+    elif takes_fixed and size and all(len(element) == size for element in elements):
+        body, headers = fixed_size(elements), (*headers, ("Content-Encoding", FIXED_SIZE))
+    else:
+        body, headers = length_prefixed(elements), (*headers, ("Content-Encoding", LENGTH_PREFIXED))
+    return Response(status=200, headers=headers, body=body, outcome=delivery)
 
 
 class _Streaming(_Exchange, ABC):

@@ -45,6 +45,10 @@ class Head:
     """Whether the answer may be in chunks: HTTP/1.0 has none."""
     has_body: bool
     expects_continue: bool
+    asks_for_websocket: bool = False
+    """Whether the request asks to upgrade the connection to a WebSocket."""
+    scheme: str = ""
+    """The one that a request of HTTP/2 tells."""
 
 
 class HeadReader:
@@ -80,7 +84,6 @@ class HeadReader:
                 raise BadRequest(431, f"the head of a request has at most {MAX_HEAD} bytes")
             return None
         raw = bytes(self._buffer[: end + 4])
-        del self._buffer[: end + 4]
         if len(raw) > MAX_HEAD:
             raise BadRequest(431, f"the head of a request has at most {MAX_HEAD} bytes")
         if _BARE_LF.search(raw):
@@ -95,9 +98,18 @@ class HeadReader:
         if not isinstance(event, h11.Request):
             raise BadRequest(400, "this is no request of HTTP/1.1")
         head = _head_of(event)
+        # The bytes of an upgrade stay, for the protocol that is upgraded to.
+        if not head.asks_for_websocket:
+            del self._buffer[: end + 4]
         if head.has_body:
             self._body, self._body_bytes = parser, 0
         return head
+
+    def take(self) -> bytes:
+        """Take all bytes that were not read."""
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
 
     def discard_body(self) -> bool:
         """Read the bytes of a body that have come; return whether it has ended. Raises BadRequest."""
@@ -134,6 +146,7 @@ def _head_of(event: h11.Request) -> Head:
     target = event.target.decode("ascii")
     path, _, query = _ABSOLUTE.sub("", target, count=1).partition("?")
     connection = {token.strip().lower() for value in headers.get("connection", ()) for token in value.split(",")}
+    upgrades = {token.strip().lower() for value in headers.get("upgrade", ()) for token in value.split(",")}
     has_body = "transfer-encoding" in headers or headers.get("content-length", ("0",))[0].strip("0") != ""
     is_modern = event.http_version == b"1.1"
     return Head(
@@ -143,6 +156,7 @@ def _head_of(event: h11.Request) -> Head:
         is_chunkable=is_modern,
         has_body=has_body,
         expects_continue="100-continue" in headers.get("expect", ("",))[0].lower(),
+        asks_for_websocket="upgrade" in connection and "websocket" in upgrades,
     )
 
 

@@ -1,6 +1,7 @@
 """The hooks of this plugin."""
 
 from penstock.plugins import Transport, UrlSource, hookimpl
+from penstock_http._asgi import AsgiTransport
 from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
 from penstock_http.h2 import Http2Transport
@@ -8,8 +9,8 @@ from penstock_http.h2 import Http2Transport
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
-    """``http`` and ``https`` for `serve`; ``h2`` and ``h2s``."""
-    return [HttpTransport(), Http2Transport()]
+    """``http``, ``https`` and ``asgi`` for `serve`; ``h2`` and ``h2s``."""
+    return [HttpTransport(), Http2Transport(), AsgiTransport()]
 
 
 @hookimpl

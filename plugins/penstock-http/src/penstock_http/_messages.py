@@ -38,6 +38,8 @@ class Request:
     query: str = ""
     headers: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """By name, in small letters."""
+    accepts_pushes: bool = False
+    """Whether elements can be pushed on the stream of the request: over HTTP/2, if the client permits it."""
 
     def header(self, name: str) -> str | None:
         """Return the value of a header, all of its values with commas between them; None if it is missing."""

@@ -38,7 +38,7 @@ class Site:
         self.settings: Settings = settings
         self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
         self.pages: Pages = Pages(settings, secure=secure)
-        self._secure = secure
+        self.is_secure: bool = secure
         self._is_expiring = False
         self._date = (0, "")
 
@@ -49,7 +49,7 @@ class Site:
         if is_loopback and not (host == "localhost" or _is_loopback(host) or host in self.settings.hosts):
             return answer(421, text="this host is not served here; name it with the option http.hosts")
         origin = self._origin(request)
-        if origin is not None and not self._is_known(origin, head.host):
+        if origin is not None and not self._is_known(origin, head):
             return answer(403, text="pages of this origin may not send requests; name it with the option http.origins")
         if request.path in HEALTH:
             return _health(request, draining=draining)
@@ -92,8 +92,9 @@ class Site:
         origin = request.header("origin")
         return None if origin is None else normal_origin(origin)
 
-    def _is_known(self, origin: str, host: str) -> bool:
-        own = normal_origin(f"{'https' if self._secure else 'http'}://{host}")
+    def _is_known(self, origin: str, head: Head) -> bool:
+        scheme = head.scheme or ("https" if self.is_secure else "http")
+        own = normal_origin(f"{scheme}://{head.host}")
         return is_origin(origin) and (origin == own or origin in self.settings.origins)
 
 

@@ -3,10 +3,12 @@
 import attrs
 import trio
 
-from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity
+from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
 from penstock_http._proxies import behind
 from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
+from penstock_http._websocket import websocket_on
+from penstock_http.h2 import Place
 
 
 class SiteConnection(Connection):
@@ -14,11 +16,24 @@ class SiteConnection(Connection):
 
     framed = False
 
-    def __init__(self, below: ByteConnection, site: Site, *, is_loopback: bool, stream: trio.SocketStream | None = None) -> None:
+    def __init__(
+        self,
+        below: ByteConnection,
+        site: Site,
+        options: TransportOptions,
+        *,
+        place: Place,
+        ping: float,
+        is_loopback: bool,
+        stream: trio.SocketStream | None = None,
+    ) -> None:
         """`stream` is the one of the socket: a proxy may name its client there, before TLS."""
-        self._below = below
-        self._stream = stream
+        self.below: ByteConnection = below
+        self.options: TransportOptions = options
+        self.place: Place = place
+        self.ping: float = ping
         self._first: bytes | bytearray | None = None
+        self._stream = stream
         self.client: PeerIdentity = below.peer
         """The peer with its address: the proxy if there is one, unless it has named its client for the whole connection."""
         self.peer: PeerIdentity = site.settings.proxies.counted(below.peer)
@@ -31,38 +46,50 @@ class SiteConnection(Connection):
         """Let the next `receive` return `data`."""
         self._first = data
 
+    async def upgrade(self, request: bytes) -> Connection:
+        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises ConnectionLost if it is refused."""
+        websocket = websocket_on(
+            self.below, request, self.options, peer=self.peer, secure=self.site.is_secure, is_loopback=self.is_loopback
+        )
+        await websocket.handshake(self._nursery)
+        return websocket
+
     async def handshake(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
         proxies, named = self.site.settings.proxies, None
         if self._stream is not None and proxies.expect_header(self.client):
             named = await receive_header(self._stream)
-        await self._below.handshake(nursery)
+        await self.below.handshake(nursery)
         # The handshake may have found a certificate.
-        self.client = self._below.peer if named is None else behind(self._below.peer, *named)
+        self.client = self.below.peer if named is None else behind(self.below.peer, *named)
         self.peer = proxies.counted(self.client)
         # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
-        self.facts = attrs.evolve(self._below.facts, protocol=None)
+        self.facts = attrs.evolve(self.below.facts, protocol=None)
 
     async def send(self, data: Bytes, /) -> None:
-        await self._below.send(data)
+        await self.below.send(data)
 
     def send_now(self, data: Bytes, /) -> int:
-        return self._below.send_now(data)
+        return self.below.send_now(data)
 
     async def receive(self) -> bytes | bytearray | None:
         if self._first is not None:
             await trio.lowlevel.checkpoint()
             first, self._first = self._first, None
             return first
-        return await self._below.receive()
+        return await self.below.receive()
 
     async def send_eof(self) -> None:
-        await self._below.send_eof()
+        await self.below.send_eof()
 
     async def aclose(self) -> None:
-        await self._below.aclose()
+        await self.below.aclose()
 
     async def abort(self) -> None:
-        await self._below.abort()
+        await self.below.abort()
+
+    def farewell(self) -> str | None:
+        return self.below.farewell()
 
     def held(self) -> int:
         return len(self._first or b"")

@@ -75,7 +75,8 @@ class ClientSubscription(Subscriber[bytes]):
         self._bytes = 0
         self._all_bytes = 0  # of all elements that came
         self._asked = 0  # requested from the publisher, in all
-        self._last: Delivery | None = None
+        # Those of the last request: one, or one for each push. Bounded by `max_elements`.
+        self._deliveries: list[Delivery] = []
         self.base: int = 0
         """The position of the first element that is kept."""
         self.cursor: int = 0
@@ -159,7 +160,7 @@ class ClientSubscription(Subscriber[bytes]):
 
     def go_to(self, position: int | None) -> None:
         """Begin the next answer at `position`. None: behind the last answer, or at its beginning again if that was lost."""
-        last = self._last
+        last = self._deliveries[-1] if self._deliveries else None
         if position is not None:
             self.acknowledge(position)
             self.cursor = position
@@ -168,10 +169,13 @@ class ClientSubscription(Subscriber[bytes]):
         else:
             self._forget(self.cursor)
             self._ask()
-        self._last = None
+        self._deliveries = []
 
-    def take(self, most: int, most_bytes: int) -> tuple[list[bytes], Delivery]:
-        """Take elements for an answer: `most` at most, and no more than `most_bytes`, unless the first one alone is longer."""
+    def take(self, most: int, most_bytes: int, *, apart: bool = False) -> tuple[list[bytes], Delivery]:
+        """Take elements for an answer: `most` at most, and no more than `most_bytes`, unless the first one alone is longer.
+
+        If `apart` is True, they are written, and lost, apart from those that were taken before.
+        """
         start = self.cursor
         upto = min(self.end, self.requested, start + most)
         first = start - self.base
@@ -180,9 +184,15 @@ class ClientSubscription(Subscriber[bytes]):
             elements = _fitting(elements, most_bytes)
         self.cursor += len(elements)
         self.sent = max(self.sent, self.cursor)
-        if self._last is None:
-            self._last = Delivery(self, start)
-        return elements, self._last
+        if apart or not self._deliveries:
+            # The oldest ones are acknowledged: no more elements are kept.
+            del self._deliveries[: -self._max_elements]
+            self._deliveries.append(Delivery(self, start))
+        return elements, self._deliveries[-1]
+
+    def sent_element(self, position: int) -> bytes | None:
+        """Return an element that was sent before, or None if it is not kept."""
+        return self._kept[position - self.base] if self.base <= position < self.sent else None
 
     def forget_sent(self, keep: int) -> None:
         """Forget elements that were sent, but for the last `keep`: the client reads them from an answer that does not end."""
@@ -192,10 +202,10 @@ class ClientSubscription(Subscriber[bytes]):
             self._ask()
 
     def resend(self, delivery: Delivery) -> None:
-        """Send the elements of `delivery` again, if no later request has said more."""
-        if self._last is delivery and self.base <= delivery.start:
+        """Send the elements of `delivery` again, and those behind it, if no later request has said more."""
+        if delivery in self._deliveries and self.base <= delivery.start:
             self.cursor = delivery.start
-            self._last = None
+            del self._deliveries[self._deliveries.index(delivery) :]
             self.wake()
 
     def cancel(self, ended: Ended = CANCELLED) -> None:

@@ -1,6 +1,7 @@
-"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 on the TCP and TLS of penstock.
+"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 and HTTP/2 on the TCP and TLS of penstock.
 
-A connection that does not begin like a request of HTTP goes to a session: RS.io and ReactiveSocket are served at the same port.
+The first bytes decide: the preface of HTTP/2, a request of HTTP/1.1, or neither. Then a session begins: RS.io and ReactiveSocket are
+served at the same port, and so are their WebSockets and their streams of HTTP/2.
 """
 
 from typing import ClassVar, Final
@@ -23,17 +24,20 @@ from penstock.plugins import (
     listen_tcp,
 )
 from penstock_http._http1 import Http1Connection
+from penstock_http._http2 import Http2Connection
 from penstock_http._pages import check_metrics
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
+from penstock_http.h2 import PREFACE, Place, subprotocols_of
+from penstock_http.h2 import settings_of as http2_settings_of
 
 WHY_NO_CONNECTION: Final = "HTTP has requests, and no connection that both sides use; read its streams with subscribe() or remote()"
-_ALPN: Final = ("http/1.1",)
+_ALPN: Final = ("h2", "http/1.1")
 
 
 class HttpTransport(AttendingTransport):
-    """HTTP. The options in `TransportOptions.extra` begin with ``http.``."""
+    """HTTP. The options in `TransportOptions.extra` begin with ``http.``; those with ``h2.`` are for HTTP/2."""
 
     schemes: ClassVar[tuple[str, ...]] = ("http", "https")
     needs_certificate: ClassVar[tuple[str, ...]] = ("https",)
@@ -53,28 +57,47 @@ class HttpTransport(AttendingTransport):
         settings = settings_of(options)
         check_metrics(settings)
         site = Site(settings, secure=secure)
+        http2 = http2_settings_of(options)
+        place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
             below: ByteConnection = SocketConnection(stream, peer=peer, options=options, facts=facts)
             if context is not None:
                 below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return SiteConnection(below, site, is_loopback=_is_local(stream), stream=stream)
+            return SiteConnection(below, site, options, place=place, ping=http2.ping, is_loopback=_is_local(stream), stream=stream)
 
         return await listen_tcp(url, options, accepted)
 
     async def attend(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
         if not isinstance(connection, SiteConnection):
             return connection
-        first = await connection.receive()
+        first = await _first_bytes(connection)
         if first is None:
             return None
         # Every method of HTTP begins with a capital letter, and no hello of RS.io or ReactiveSocket does.
         if not first[:1].isupper():
             connection.unread(first)
             return connection
-        await Http1Connection(connection, host, connection.site, is_loopback=connection.is_loopback).run(first)
-        return None
+        site, is_loopback = connection.site, connection.is_loopback
+        if first.startswith(PREFACE):
+            place, ping = connection.place, connection.ping
+            served = Http2Connection(connection, host, site, connection.options, place=place, ping=ping, is_loopback=is_loopback)
+            await served.run(bytes(first))
+            return None
+        request = await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
+        return await connection.upgrade(request) if request else None
+
+
+async def _first_bytes(connection: Connection) -> bytes | bytearray | None:
+    """Return the first bytes of a client: enough of them to know whether they are the preface of HTTP/2."""
+    first = await connection.receive()
+    while first is not None and len(first) < len(PREFACE) and PREFACE.startswith(first):
+        more = await connection.receive()
+        if more is None:
+            break
+        first = bytes(first) + more
+    return first
 
 
 def _is_local(stream: trio.SocketStream) -> bool:

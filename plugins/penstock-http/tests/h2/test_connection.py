@@ -116,7 +116,7 @@ async def test_cancelling_the_service_of_a_client_ends_at_once(
         nursery.start_soon(mux.run)
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as serving:
-                serving.start_soon(Attendance(accepted, host).run)
+                serving.start_soon(Attendance(accepted.below, accepted.options, host, place=accepted.place, ping=accepted.ping).run)
                 mux.streams.open(POST)
                 connection = await host.wait_adopted()
                 mux.stop()

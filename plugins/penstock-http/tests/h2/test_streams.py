@@ -317,3 +317,24 @@ async def test_a_client_that_answers_pings_stays(ends: Any, autojump_clock: trio
     ends.server.streams.end(theirs)
     await trio.sleep(100)
     assert ends.server.words == "no stream for 60 s"
+
+
+async def test_the_last_data_is_noted_as_sent_though_its_task_is_cancelled(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+    """The client may end the connection as soon as it has the last frame, and that cancels the task that has written it."""
+    _, served = await ends.open()
+    written = bytearray()
+
+    def take(data: bytes) -> int:
+        written.extend(data)
+        return len(data)
+
+    ends.below[1].send_now = take
+    noted: list[bool] = []
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await ends.server.streams.send_last(served, lambda: noted.append(True), b"all")
+    assert scope.cancelled_caught
+    assert noted == [True]
+    # One frame, which ends the half of the server.
+    assert bytes(written) == DataFrame(served.id, b"all", flags=["END_STREAM"]).serialize()
+    assert served.state is StreamState.SENT_END

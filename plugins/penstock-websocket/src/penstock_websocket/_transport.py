@@ -61,8 +61,7 @@ class WebSocketTransport(Transport):
         return WebSocketConnection(below, Role(is_client=True, upgrade=upgrade, options=options, ping=settings.ping, usual=usual))
 
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        settings = settings_of(options)
-        subprotocols = subprotocols_of(options.protocols)
+        settings_of(options)  # raises for a wrong option
         secure = url.transport == "wss"
         if secure and options.tls is None:
             raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
@@ -72,13 +71,27 @@ class WebSocketTransport(Transport):
             below: ByteConnection = _plain(stream, peer, options)
             if context is not None:
                 below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            place = Place(secure=secure, path=url.path, subprotocols=subprotocols, is_loopback=_is_local(stream), settings=settings)
-            upgrade = partial(accept_upgrade, place=place)
-            return WebSocketConnection(below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping))
+            return served_websocket(below, options, secure=secure, is_loopback=_is_local(stream), path=url.path)
 
         listener = await listen_tcp(attrs.evolve(url, path=""), options, accepted)
         listener.addresses = tuple(attrs.evolve(address, path=url.path) for address in listener.addresses)
         return listener
+
+
+def served_websocket(
+    below: ByteConnection, options: TransportOptions, *, secure: bool, is_loopback: bool, path: str = ""
+) -> WebSocketConnection:
+    """Return the server's side of a WebSocket on `below`, whose client is about to send the request that opens it.
+
+    For a transport that serves WebSockets at its own port: it passes the connection whose next bytes are the request. The
+    `handshake` of the result answers that. `secure` and `is_loopback` say what is below, and at which address the client has arrived.
+    `path` is required of the request, if it is given. The options ``ws.…`` in `options` hold.
+    """
+    settings = settings_of(options)
+    subprotocols = subprotocols_of(options.protocols)
+    place = Place(secure=secure, path=path, subprotocols=subprotocols, is_loopback=is_loopback, settings=settings)
+    upgrade = partial(accept_upgrade, place=place)
+    return WebSocketConnection(below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping))
 
 
 def _plain(stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> SocketConnection:

@@ -1,4 +1,4 @@
-"""The server's side of one HTTP/2 connection: each request that opens a stream is a connection for the server.
+"""The server's side of one HTTP/2 connection: each request that opens a stream of bytes is a connection for the server.
 
 Rules of this file:
 
@@ -7,6 +7,7 @@ Rules of this file:
 * At a shutdown the client gets a GOAWAY. Its streams say their own goodbyes, and the connection ends behind the last of them.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -62,25 +63,42 @@ class AcceptedConnection(Connection):
 class Attendance:
     """The service of one client, from its preface to its end."""
 
-    def __init__(self, accepted: AcceptedConnection, host: ConnectionHost) -> None:
-        self._accepted = accepted
+    def __init__(
+        self,
+        below: Connection,
+        options: TransportOptions,
+        host: ConnectionHost,
+        *,
+        place: Place,
+        ping: float,
+        on_http: Callable[[Http2Stream, Headers], bool] | None = None,
+        on_reset: Callable[[int], None] | None = None,
+    ) -> None:
+        """`on_http` returns whether it has taken a request that opens no stream of bytes. `on_reset` is that of `Multiplexer`."""
+        self._below = below
+        self._options = options
         self._host = host
-        self._mux = Multiplexer(accepted.below, is_client=False, ping=accepted.ping, on_request=self._receive_request)
+        self._place = place
+        self._on_http = on_http
+        self.mux: Multiplexer = Multiplexer(below, is_client=False, ping=ping, on_request=self._receive_request, on_reset=on_reset)
 
-    async def run(self) -> None:
-        """Serve the streams of the client. Returns when the client has left, or at a shutdown behind the last stream."""
-        first = await self._read_preface()
+    async def run(self, first: bytes = b"") -> None:
+        """Serve the streams of the client. `first` has the whole preface, if that has come already.
+
+        Returns when the client has left, or at a shutdown behind the last stream.
+        """
+        first = first or await self._read_preface()
         if not first:
             return
-        self._mux.begin()
+        self.mux.begin()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain)
-            await self._mux.run(first)
+            await self.mux.run(first)
             nursery.cancel_scope.cancel()
 
     async def _read_preface(self) -> bytes:
         """Return the first bytes of the client, with the whole preface; nothing if it speaks something else, or has left."""
-        below, first = self._accepted.below, b""
+        below, first = self._below, b""
         while len(first) < len(PREFACE):
             data = await below.receive()
             if not data:
@@ -94,20 +112,20 @@ class Attendance:
 
     async def _drain(self) -> None:
         await self._host.wait_draining()
-        self._mux.go_away()
-        await self._mux.streams.wait_unused()
-        await self._mux.close(self._accepted.options.close_timeout)
+        self.mux.go_away()
+        await self.mux.streams.wait_unused()
+        await self.mux.close(self._options.close_timeout)
 
     def _receive_request(self, stream: Http2Stream, headers: Headers) -> None:
-        verdict = judge_request(headers, self._accepted.place)
+        if self._on_http is not None and self._on_http(stream, headers):
+            return
+        verdict = judge_request(headers, self._place)
         if not isinstance(verdict, Refused):
-            served = ServedStream(
-                self._mux, self._accepted.below, self._accepted.options, stream=stream, agreed=verdict, on_hello=self._host.recognise
-            )
+            served = ServedStream(self.mux, self._below, self._options, stream=stream, agreed=verdict, on_hello=self._host.recognise)
             reason = self._host.adopt(served)
             if reason is None:
                 return
             verdict = Refused(status=503, text=f"the server has no place: {reason}", headers=(("retry-after", "1"),))
         body = f"{verdict.text}\n".encode()
-        self._mux.streams.answer(stream, refusal_headers(verdict, len(body)), body)
-        self._mux.core.count(floods.REFUSALS, trio.current_time())
+        self.mux.streams.answer(stream, refusal_headers(verdict, len(body)), body)
+        self.mux.core.count(floods.REFUSALS, trio.current_time())

@@ -29,7 +29,7 @@ class StreamConnection(Connection):
 
     framed = False
 
-    def __init__(self, mux: Multiplexer, below: ByteConnection, options: TransportOptions, *, stream: Http2Stream | None) -> None:
+    def __init__(self, mux: Multiplexer, below: Connection, options: TransportOptions, *, stream: Http2Stream | None) -> None:
         self.peer: PeerIdentity = below.peer
         self.facts: ConnectionFacts = below.facts
         self._mux = mux
@@ -115,7 +115,7 @@ class ServedStream(StreamConnection):
     def __init__(
         self,
         mux: Multiplexer,
-        below: ByteConnection,
+        below: Connection,
         options: TransportOptions,
         *,
         stream: Http2Stream,

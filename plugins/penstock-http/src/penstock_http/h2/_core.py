@@ -41,6 +41,9 @@ MAX_STREAMS: Final = 100
 MAX_UNKNOWN_SETTINGS: Final = 64
 """h2 keeps a setting of any number for as long as the connection lives. There are 65,536 numbers, at some 700 bytes each."""
 
+LEAST_PUSHES: Final = 4
+"""Pushes that a client must permit at the same time, to get any."""
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -136,6 +139,12 @@ class Core:
         if stream_id is not None:
             self._h2.increment_flow_control_window(STREAM_WINDOW - FIRST_WINDOW, stream_id)
 
+    @property
+    def permits_pushes(self) -> bool:
+        """Whether the client permits pushes: `LEAST_PUSHES` at the same time at least."""
+        remote = self._h2.remote_settings
+        return bool(remote.enable_push) and remote.max_concurrent_streams >= LEAST_PUSHES
+
     # --- sending
 
     def take(self) -> bytes:
@@ -146,8 +155,14 @@ class Core:
         return data
 
     def next_id(self) -> int:
-        """Return the id of the next stream of a client."""
+        """Return the id of the next stream of this side."""
         return self._h2.get_next_available_stream_id()
+
+    def push(self, stream_id: int, headers: Iterable[tuple[str, str]]) -> int:
+        """Promise the answer to a request with these headers, and return the id of its stream. Raises H2Error."""
+        promised = self.next_id()
+        self._h2.push_stream(stream_id, promised, list(headers))
+        return promised
 
     def send_headers(self, stream_id: int, headers: Iterable[tuple[str, str]], *, ends: bool = False) -> None:
         """Send the headers of a request or of an answer. Raises ProtocolError if the peer allows no more streams."""
@@ -158,9 +173,9 @@ class Core:
         h2 = self._h2
         return min(h2.outbound_flow_control_window, h2.local_flow_control_window(stream_id), h2.max_outbound_frame_size, MAX_FRAME)
 
-    def send_data(self, stream_id: int, data: memoryview) -> None:
+    def send_data(self, stream_id: int, data: memoryview, *, ends: bool = False) -> None:
         """Send `data`, which `room` allows."""
-        self._h2.send_data(stream_id, data)
+        self._h2.send_data(stream_id, data, end_stream=ends)
         self.floods.on_data_sent()
 
     def end(self, stream_id: int) -> None:

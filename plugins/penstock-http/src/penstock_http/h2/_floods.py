@@ -90,6 +90,13 @@ class Floods:
 
     def on_data_sent(self) -> None:
         """Let the peer answer a DATA frame with WINDOW_UPDATE frames."""
-        bucket = self._buckets.get(UPDATES)
+        self._earn(UPDATES, UPDATES_EARNED)
+
+    def on_answered(self) -> None:
+        """Let the peer send another request: it has waited for an answer, as a client of HTTP/1.1 does."""
+        self._earn(REQUESTS, 1)
+
+    def _earn(self, kind: str, tokens: float) -> None:
+        bucket = self._buckets.get(kind)
         if bucket is not None:
-            bucket.earn(UPDATES_EARNED)
+            bucket.earn(tokens)

@@ -30,6 +30,7 @@ PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 _HEADER: Final = 9
 _DATA, _HEADERS, _PRIORITY, _RST, _SETTINGS, _PUSH, _PING, _GOAWAY, _UPDATE, _CONTINUATION = range(10)
+_STREAM_BITS: Final = (1 << 31) - 1
 _END_STREAM: Final = 0x1
 _END_HEADERS: Final = 0x4
 
@@ -54,6 +55,8 @@ class FrameGate:
         self._block_bytes = self._block_frames = 0  # of a header block without its end
         self._frames = 0
         self._begun = 0
+        self.resets: list[int] = []
+        """The streams that the peer has reset, for the reader to take: h2 tells nothing of those that had ended before."""
 
     @property
     def unfinished(self) -> int | None:
@@ -101,6 +104,8 @@ class FrameGate:
             raise floods.RuleBroken(ErrorCodes.FRAME_SIZE_ERROR, f"a frame of {length} bytes; {self.max_frame} are allowed")
         if kind in _COUNTED:
             self._floods.count(_COUNTED[kind], now)
+            if kind == _RST:
+                self.resets.append(int.from_bytes(head[5:]) & _STREAM_BITS)
             if kind == _SETTINGS and length > MAX_SETTINGS:
                 raise floods.RuleBroken(floods.CALM, f"{length // 6} settings in one frame; {MAX_SETTINGS // 6} are allowed")
         elif kind == _DATA:

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 from h2.errors import ErrorCodes
 
-from penstock.plugins import ByteConnection
+from penstock.plugins import Connection
 from penstock_http.h2._core import Core, Headers
 from penstock_http.h2._floods import RuleBroken
 from penstock_http.h2._incoming import Incoming
@@ -31,8 +31,16 @@ class Multiplexer:
     """One connection. A server gives `on_request`, which is called for each request."""
 
     def __init__(
-        self, below: ByteConnection, *, is_client: bool, ping: float, on_request: Callable[[Http2Stream, Headers], None] | None = None
+        self,
+        below: Connection,
+        *,
+        is_client: bool,
+        ping: float,
+        on_request: Callable[[Http2Stream, Headers], None] | None = None,
+        on_reset: Callable[[int], None] | None = None,
     ) -> None:
+        """`on_reset` is called with the id of each stream that the peer resets, also behind its end."""
+        self._on_reset = on_reset
         self._below = below
         self.core: Core = Core(is_client=is_client)
         self._watch = Watch(self.core.gate, ping=ping, is_server=not is_client, now=trio.current_time())
@@ -43,6 +51,8 @@ class Multiplexer:
         self._pings = 0
         self.words: str = ""
         """How the connection ended, for people."""
+        self.ended_well: bool = False
+        """The peer has ended the connection: it had read what it wanted."""
         self.over: trio.Event = trio.Event()
         """Nothing is read or written any more."""
 
@@ -101,6 +111,7 @@ class Multiplexer:
                 await self._receive(first)
             while data := await self._below.receive():
                 await self._receive(data)
+            self.ended_well = True
             self._lose("the peer ended the connection")
         except RuleBroken as error:
             await self._refuse(f"the peer broke a rule of HTTP/2 ({error.code.name}): {error}")
@@ -118,9 +129,16 @@ class Multiplexer:
                 await trio.lowlevel.checkpoint()  # a peer that sends many small frames must not starve other tasks
             for event in events:
                 self._incoming.handle(event, now)
+            self._report_resets()
             self.outgoing.pump()
             is_first = False
         self._watch.on_bytes(now)
+
+    def _report_resets(self) -> None:
+        resets, self.core.gate.resets = self.core.gate.resets, []
+        if self._on_reset is not None:
+            for stream_id in resets:
+                self._on_reset(stream_id)
 
     async def _refuse(self, words: str) -> None:
         """Send the GOAWAY that waits, and give the peer time to read it."""

@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ByteConnection, Bytes
+from penstock.plugins import Bytes, Connection
 from penstock_http.h2._core import Core
 from penstock_http.h2._stream import Http2Stream, PendingSend
 
@@ -29,7 +29,7 @@ CHUNK: Final = 128 << 10
 class Outgoing:
     """Everything that waits to be sent on one connection."""
 
-    def __init__(self, below: ByteConnection, core: Core, *, on_failure: Callable[[], None], give_up: Callable[[str], None]) -> None:
+    def __init__(self, below: Connection, core: Core, *, on_failure: Callable[[], None], give_up: Callable[[str], None]) -> None:
         """`on_failure` is called once if nothing can be sent any more. `give_up` ends the connection with a text."""
         self._below = below
         self._core = core
@@ -56,13 +56,18 @@ class Outgoing:
 
     # --- for streams
 
-    async def send(self, stream: Http2Stream, data: Bytes) -> None:
-        """Send all of `data`, as the peer gives credit. Raises BrokenResourceError. Checkpoints."""
+    async def send(
+        self, stream: Http2Stream, data: Bytes, *, on_end: Callable[[], None] | None = None, on_sent: Callable[[], None] | None = None
+    ) -> None:
+        """Send all of `data`, as the peer gives credit. Raises BrokenResourceError. Checkpoints.
+
+        `on_end` and `on_sent` are those of `PendingSend`.
+        """
         stream.check_sendable()
         if not len(data):
             await trio.lowlevel.checkpoint()
             return
-        pending = stream.pending = PendingSend(memoryview(data))
+        pending = stream.pending = PendingSend(memoryview(data), on_end=on_end, on_sent=on_sent)
         self._turns.append(stream)
         self.pump()
         try:
@@ -72,9 +77,10 @@ class Outgoing:
         finally:
             # A send that was cancelled: the rest has no reader, because only a reset may follow.
             stream.pending = None
-        if pending.left:
+        # Behind a send that has succeeded the connection may have ended already.
+        if not pending.is_sent:
             stream.check_sendable()
-        self.check()
+            self.check()
 
     def post(self, stream: Http2Stream, data: bytes, on_framed: Callable[[], None]) -> None:
         """Send `data` as the peer gives credit, without a task that waits; then call `on_framed`."""
@@ -105,7 +111,6 @@ class Outgoing:
 
     def pump(self) -> None:
         """Put what waits into frames, as far as credit and `HIGH` allow, and send what goes without a wait."""
-        self.flush()
         while self._turns and self.left < HIGH and not self._failure:
             stream = self._turns.popleft()
             pending = stream.pending
@@ -115,16 +120,21 @@ class Outgoing:
             if room <= 0:
                 stream.is_blocked = True
                 continue
-            self._frame(stream, pending.left[:room])
+            on_end = pending.on_end if len(pending.left) <= room else None
+            self._frame(stream, pending.left[:room], ends=on_end is not None)
             pending.left = pending.left[room:]
+            if on_end is not None:
+                on_end()
             if pending.left:
                 self._turns.append(stream)
             elif pending.on_framed is not None:
                 pending.on_framed()
             elif stream.mark <= self._queued - self.left:
-                pending.over.set()
+                pending.note_sent()
             else:
                 self._marks.append((stream.mark, pending))
+        # Behind the frames: a head goes into one packet with the beginning of its body.
+        self.flush()
 
     def flush(self) -> None:
         """Send what the core has made, as far as it goes without a wait; the writer sends the rest."""
@@ -202,14 +212,14 @@ class Outgoing:
         finally:
             self._is_writing = False
 
-    def _frame(self, stream: Http2Stream, data: memoryview) -> None:
-        self._core.send_data(stream.id, data)
+    def _frame(self, stream: Http2Stream, data: memoryview, *, ends: bool = False) -> None:
+        self._core.send_data(stream.id, data, ends=ends)
         self.flush()
         stream.mark = self._queued
 
     def _note_progress(self) -> None:
         sent = self._queued - self.left
         while self._marks and self._marks[0][0] <= sent:
-            self._marks.popleft()[1].over.set()
+            self._marks.popleft()[1].note_sent()
         self._progress.set()
         self._progress = trio.Event()

@@ -19,6 +19,7 @@ MAX_HEADERS: Final = 100
 """Fields of one request."""
 
 _PREFIX: Final = "application/x-"
+_PROTOCOLS: Final = frozenset({"rsio", "reactivesocket"})
 
 HeaderPairs = list[tuple[str, str]]
 
@@ -81,6 +82,12 @@ def judge_request(headers: Headers, place: Place) -> Agreed | Refused:
     return _judge_type(_only(headers, b"content-type"), place)
 
 
+def asks_for_bytes(headers: Headers) -> bool:
+    """Return whether a request at a port of several protocols asks for a stream of bytes: its content type names a protocol."""
+    name = _only(headers, b"content-type").partition(";")[0].strip().lower().removeprefix(_PREFIX)
+    return name in _PROTOCOLS and _only(headers, b":method") == "POST"
+
+
 def _judge_type(content_type: str, place: Place) -> Agreed | Refused:
     essence, *parameters = (part.strip().lower() for part in content_type.split(";"))
     if not essence.startswith(_PREFIX):
@@ -93,7 +100,7 @@ def _judge_type(content_type: str, place: Place) -> Agreed | Refused:
         if known_name == name and known_encoding == encoding and values.get("v", version) == version:
             return Agreed(protocol)
     # Another type that begins so, of an application (x-www-form-urlencoded, which curl sends), says nothing.
-    if name not in {"rsio", "reactivesocket"}:
+    if name not in _PROTOCOLS:
         return Agreed(None)
     served = ", ".join(map(content_type_of, place.protocols))
     return Refused(status=415, text=f"this protocol, or its version or encoding, is not served here; served are: {served}")

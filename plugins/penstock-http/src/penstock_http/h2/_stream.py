@@ -14,20 +14,42 @@ ENDED: Final = "the stream has ended; nothing can be sent on it"
 class PendingSend:
     """The bytes of one `send` that are not in frames yet."""
 
-    __slots__ = ("left", "on_framed", "over")
+    __slots__ = ("is_sent", "left", "on_end", "on_framed", "on_sent", "over")
 
-    def __init__(self, data: memoryview, on_framed: Callable[[], None] | None = None) -> None:
-        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`."""
+    def __init__(
+        self,
+        data: memoryview,
+        on_framed: Callable[[], None] | None = None,
+        *,
+        on_end: Callable[[], None] | None = None,
+        on_sent: Callable[[], None] | None = None,
+    ) -> None:
+        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`.
+
+        If `on_end` is given, the last frame ends this side's half of the stream, and it is called then. `on_sent` is called when the
+        system has taken all bytes: a task that waits for that may be cancelled before it can note it.
+        """
+        self.on_sent: Callable[[], None] | None = on_sent
         self.left: memoryview = data
+        self.on_end: Callable[[], None] | None = on_end
         self.on_framed: Callable[[], None] | None = on_framed
+        self.is_sent: bool = False
+        """The system has taken all bytes."""
         self.over: trio.Event = trio.Event()
         """The system has taken all bytes, or none can be sent any more."""
+
+    def note_sent(self) -> None:
+        """Note that the system has taken all bytes."""
+        self.is_sent = True
+        self.over.set()
+        if self.on_sent is not None:
+            self.on_sent()
 
 
 class Http2Stream:
     """A stream as this side knows it. The multiplexer feeds it; a connection of penstock reads it and writes to it."""
 
-    __slots__ = ("_arrived", "_buffer", "_whole", "answer", "answered", "id", "is_blocked", "mark", "pending", "state", "words")
+    __slots__ = ("_arrived", "_buffer", "_whole", "answer", "answered", "id", "is_blocked", "mark", "on_gone", "pending", "state", "words")
 
     def __init__(self, stream_id: int) -> None:
         self.id: int = stream_id
@@ -43,6 +65,8 @@ class Http2Stream:
         """For a client: the headers of the answer."""
         self.answered: trio.Event = trio.Event()
         """The answer has come, or none will."""
+        self.on_gone: Callable[[], None] | None = None
+        """Called when the stream breaks before both halves have ended."""
         self._whole = b""  # the bytes of one frame, uncopied, while no other has arrived
         # Not a list of frames: each frame of one byte would cost 40.
         self._buffer = bytearray()
@@ -74,6 +98,8 @@ class Http2Stream:
         """Note a reset of either side, or the loss of the connection. The first one counts. Bytes that have arrived can still be taken."""
         if self.state not in {StreamState.CLOSED, StreamState.BROKEN}:
             self.words = words
+            if self.on_gone is not None:
+                self.on_gone()
         self.state = move(self.state, Input.BREAK)
         if self.pending is not None:
             self.pending.over.set()

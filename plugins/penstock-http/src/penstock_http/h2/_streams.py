@@ -12,7 +12,9 @@ from functools import partial
 
 import trio
 from h2.errors import ErrorCodes
+from h2.exceptions import H2Error
 
+from penstock.plugins import Bytes
 from penstock_http.h2._core import Core
 from penstock_http.h2._outgoing import Outgoing
 from penstock_http.h2._requests import HeaderPairs
@@ -89,6 +91,17 @@ class Streams:
         self._outgoing.flush()
         return stream
 
+    def push(self, stream: Http2Stream, headers: HeaderPairs) -> Http2Stream:
+        """Promise the answer to a request, on `stream`, and return the stream of that answer. Raises BrokenResourceError."""
+        stream.check_sendable()
+        try:
+            promised = self.add(self._core.push(stream.id, headers))
+        except H2Error as error:  # the client permits none any more
+            raise trio.BrokenResourceError(f"nothing can be pushed: {error}") from None
+        promised.on_end()
+        self._outgoing.flush()
+        return promised
+
     def answer(self, stream: Http2Stream, headers: HeaderPairs, body: bytes | None = None) -> None:
         """Answer a request. With a body the answer is complete, and nothing more of the request is read."""
         if stream.state.can_send:
@@ -96,6 +109,28 @@ class Streams:
             if body is not None:
                 self._outgoing.post(stream, body, partial(self._end_refused, stream))
             self._outgoing.flush()
+
+    def begin_answer(self, stream: Http2Stream, headers: HeaderPairs, *, ends: bool) -> None:
+        """Answer a request; if `ends` is False, what is sent next goes into one packet with this. Raises BrokenResourceError."""
+        stream.check_sendable()
+        self._core.send_headers(stream.id, headers, ends=ends)
+        if ends:
+            self._note_sent_end(stream)
+            self._outgoing.flush()
+
+    async def send_last(self, stream: Http2Stream, on_sent: Callable[[], None], data: Bytes) -> None:
+        """Send `data`, which is not empty, and end this side's half with its last frame. Raises BrokenResourceError. Checkpoints.
+
+        `on_sent` is called when the system has taken it.
+        A client that counts the bytes of a body may close the connection behind the last one. A frame that comes then would reset it, and
+        the answer would count as lost.
+        """
+        await self._outgoing.send(stream, data, on_end=partial(self._note_sent_end, stream), on_sent=on_sent)
+
+    def _note_sent_end(self, stream: Http2Stream) -> None:
+        stream.on_sent_end()
+        if stream.state is StreamState.CLOSED:
+            self.forget(stream)
 
     def _end_refused(self, stream: Http2Stream) -> None:
         self.end(stream)
@@ -121,9 +156,7 @@ class Streams:
         """End this side's half of `stream`."""
         if stream.state.can_send:
             self._core.end(stream.id)
-            stream.on_sent_end()
-            if stream.state is StreamState.CLOSED:
-                self.forget(stream)
+            self._note_sent_end(stream)
             self._outgoing.flush()
 
     def reset(self, stream: Http2Stream, code: ErrorCodes, words: str) -> None:

@@ -81,7 +81,8 @@ class Http2Transport(AttendingTransport):
     async def attend(self, connection: Connection, host: ConnectionHost, /) -> None:
         """Serve every stream of the client as a connection."""
         # A server attends what its listener has accepted.
-        await Attendance(cast("AcceptedConnection", connection), host).run()
+        accepted = cast("AcceptedConnection", connection)
+        await Attendance(accepted.below, accepted.options, host, place=accepted.place, ping=accepted.ping).run()
 
 
 def _plain(stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> SocketConnection:

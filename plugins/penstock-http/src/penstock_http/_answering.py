@@ -1,0 +1,305 @@
+"""What a request leads to, and the wait for its answer: the same for every version of HTTP.
+
+Rules of this file:
+
+* A front end reads requests and writes answers. It gives an `Outlet` with each request.
+* An answer with elements counts as lost if it was not written to its end.
+* A request that waits is looked at again when its subscription reports something, when its time has come, and in a shutdown.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from penstock.api import AuthRefused, ConnectionLost, PenstockError, quoted_text
+from penstock.plugins import ConnectionHost, PeerIdentity
+from penstock_http._engine import Exchange, Subscribe, Waiting, refused
+from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
+from penstock_http._heads import Head
+from penstock_http._messages import Outcome, Request, Response, answer, refusal
+from penstock_http._site import Site
+from penstock_http._subscription import FULL
+
+PIECE: Final = 64 << 10
+"""Bytes of an answer that are written at a time: each has its own deadline."""
+
+GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionLost)
+"""What a write raises if the client has gone."""
+
+_SECRET: Final = re.compile(r"^/s/[^/]*")
+
+
+class Outlet(ABC):
+    """The answer to one request, as a version of HTTP writes it. The writes raise one of `GONE`."""
+
+    bodies: AbstractAsyncContextManager[Any] = nullcontext()
+    """Entered while the elements of an answer are in memory: bounds them, if several answers of a connection are written at a time."""
+
+    is_written: bool = False
+    """The system has taken the whole answer, also if the write is cancelled behind that: the client may end the connection at once."""
+
+    @abstractmethod
+    async def write(self, response: Response) -> None:
+        """Write a whole answer."""
+
+    @abstractmethod
+    async def begin(self, response: Response) -> None:
+        """Write the head of an answer whose body grows."""
+
+    @abstractmethod
+    async def write_part(self, part: bytes) -> None:
+        """Write a part of such a body."""
+
+    @abstractmethod
+    async def end(self) -> None:
+        """End such a body."""
+
+    def promise(self, path: str) -> AbstractContextManager["Outlet"]:
+        """Promise the answer to a GET of `path`, behind `begin`, and return its outlet. The push ends with the block.
+
+        Called only if the request accepts pushes, which HTTP/2 alone has.
+        """
+        raise AssertionError(f"this version of HTTP cannot push {path}")
+
+    @abstractmethod
+    def note_written(self, outcome: Outcome) -> None:
+        """Remember elements that were written to their end: if the connection breaks soon, they are lost."""
+
+    @abstractmethod
+    async def wait_gone(self) -> None:
+        """Return when the client has gone. Called while the request waits, and cancelled at its end: it may read what the client sends."""
+
+
+class Answering:
+    """The requests of one connection, or of one application: many may wait at the same time."""
+
+    def __init__(self, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
+        self._host = host
+        self._site = site
+        self._is_loopback = is_loopback
+        self._waits: set[_Wait] = set()  # one for each request that waits; the front end bounds them
+        self._idle: trio.Event | None = None
+
+    def on_draining(self) -> None:
+        """Let every request that waits look again: the server shuts down."""
+        for wait in self._waits:
+            wait.wake()
+
+    async def wait_idle(self) -> None:
+        """Wait until no request waits any more. Checkpoints."""
+        await trio.lowlevel.checkpoint()
+        while self._waits:
+            self._idle = trio.Event()
+            await self._idle.wait()
+
+    async def answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> None:
+        """Answer a request. Raises one of `GONE`."""
+        began = trio.current_time()
+        peer = self._site.settings.proxies.client_of(head.request, peer)
+        status = await self._answer(head, peer, outlet)
+        if self._host.logs_access:
+            self._log(head.request, peer, status, trio.current_time() - began)
+
+    # --- what it leads to
+
+    async def _answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> int:
+        exchange = await self._receive(head, peer)
+        if isinstance(exchange, Response):
+            return await _write(exchange, outlet)
+        wait = _Wait(self._host, outlet)
+        exchange.begin(wait.wake)
+        self._waits.add(wait)
+        try:
+            if isinstance(exchange, Poll):
+                return await self._poll(exchange, outlet, wait)
+            if isinstance(exchange, Pushes):
+                return await self._push(exchange, outlet, wait)
+            return await self._stream(exchange, outlet, wait)
+        finally:
+            self._waits.discard(wait)
+            if self._idle is not None:
+                self._idle.set()
+            exchange.release(trio.current_time())
+
+    async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Waiting:
+        request, engine = head.request, self._site.engine
+        response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
+        if response is None:
+            response = await self._site.pages.answer(request, engine.credentials_of(request), peer, self._host)
+        if response is None and engine.needs_credentials(request):
+            response = await self._check_owner(request, peer)
+        if response is not None:
+            return response
+        exchange: Exchange = engine.receive(request, trio.current_time())
+        return await self._subscribe(exchange, request, peer) if isinstance(exchange, Subscribe) else exchange
+
+    async def _subscribe(self, subscribe: Subscribe, request: Request, peer: PeerIdentity) -> Response:
+        if self._host.is_draining:
+            return answer(503, ("Retry-After", "1"), text="the server shuts down")
+        subscription, release = subscribe.subscription, None
+        try:
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
+            # The elements of a stream that has ended wait for the client, and must count too.
+            release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
+            await self._host.open(subscribe.name, peer, subscription, protocol="http")
+            response = self._site.engine.opened(subscribe, request, peer.principal, release)
+            release = None
+        except PenstockError as error:
+            return refused(error)
+        finally:
+            if release is not None:
+                release()
+        self._site.watch(self._host)
+        return response
+
+    async def _check_owner(self, request: Request, peer: PeerIdentity) -> Response | None:
+        try:
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
+        except AuthRefused as error:
+            return refused(error)
+        # The answer to a wrong secret: another principal must not learn that this one is right.
+        return None if self._site.engine.belongs_to(request, peer.principal) else refusal(404, "no such subscription")
+
+    # --- requests that wait
+
+    async def _poll(self, poll: Poll, outlet: Outlet, wait: "_Wait") -> int:
+        while True:
+            async with outlet.bodies:
+                response = poll.advance(trio.current_time(), draining=self._host.is_draining)
+                if response is not None:
+                    return await _write(response, outlet)
+            await wait.until(poll.due)
+            wait.check()
+
+    async def _push(self, pushes: Pushes, outlet: Outlet, wait: "_Wait") -> int:
+        await outlet.begin(pushes.head)
+        while not pushes.is_over:
+            async with outlet.bodies:
+                push = pushes.advance(trio.current_time(), draining=self._host.is_draining)
+                if push is not None and not await _write_push(*push, outlet):
+                    break
+            if push is None and not pushes.is_over:
+                await wait.until(pushes.due)
+        await outlet.end()
+        return pushes.head.status
+
+    async def _stream(self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait") -> int:
+        response = stream.first(trio.current_time())
+        if response is not None:
+            return await _write(response, outlet)
+        is_whole = False
+        try:
+            await outlet.begin(stream.head)
+            is_whole = await self._write_parts(stream, outlet, wait)
+            if is_whole:
+                await outlet.end()
+        except BaseException:  # a cancel too: the elements were not written
+            is_whole = False
+            raise
+        finally:
+            if is_whole or outlet.is_written:
+                stream.on_written()
+                outlet.note_written(stream)
+            else:
+                stream.on_lost()
+        wait.check()
+        return stream.head.status
+
+    async def _write_parts(self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait") -> bool:
+        """Write the parts of a body; return False if the client has gone."""
+        while not wait.is_gone:
+            async with outlet.bodies:
+                part = stream.advance(trio.current_time(), draining=self._host.is_draining)
+                if part is None:
+                    return True
+                if part:
+                    await outlet.write_part(part)
+            if not part:
+                await wait.until(stream.due)
+        return False
+
+    # --- the log
+
+    def _log(self, request: Request, peer: PeerIdentity, status: int, seconds: float) -> None:
+        # The secret of a subscription opens it, and a query may have a token: neither is written.
+        path = quoted_text(_SECRET.sub("/s/...", request.path))
+        method = quoted_text(request.method)
+        self._host.write_access(peer, "http", f"method={method} path={path} status={status} seconds={seconds:.3f}")
+
+
+class _Wait:
+    """One request that waits. It has no task beside its own: 10,000 of them may wait."""
+
+    def __init__(self, host: ConnectionHost, outlet: Outlet) -> None:
+        self._host = host
+        self._outlet = outlet
+        self._scope: trio.CancelScope | None = None
+        self._is_woken = False
+        self.is_gone: bool = False
+        """The client has gone, and waits for no answer."""
+
+    def wake(self) -> None:
+        """Look again."""
+        self._is_woken = True
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def until(self, due: float) -> None:
+        """Wait until there is something new, the client has gone, the server shuts down, or it is `due`."""
+        if not self._is_woken:
+            with trio.CancelScope(deadline=due) as self._scope:
+                await self._outlet.wait_gone()
+                self.is_gone = True
+            self._scope = None
+        self._is_woken = self._host.is_draining
+
+    def check(self) -> None:
+        """Raise ConnectionLost if the client has gone."""
+        if self.is_gone:
+            raise ConnectionLost("the client has gone")
+
+
+async def _write(response: Response, outlet: Outlet) -> int:
+    outcome, is_written = response.outcome, False
+    try:
+        await outlet.write(response)
+        is_written = True
+    finally:
+        if outcome is not None:
+            if is_written or outlet.is_written:
+                outcome.on_written()
+                outlet.note_written(outcome)
+            else:
+                outcome.on_lost()
+    return response.status
+
+
+async def _write_push(path: str, response: Response, outlet: Outlet) -> bool:
+    """Return whether the push was written: a client that resets it wants no more of them."""
+    try:
+        with outlet.promise(path) as pushed:
+            await _write(response, pushed)
+    except GONE:
+        if response.outcome is not None:
+            response.outcome.on_lost()
+        return False
+    return True
+
+
+Write = Callable[[memoryview], Awaitable[None]]
+
+
+async def write_in_pieces(data: bytes, write: Write, stall: float, *, write_last: Write | None = None) -> None:
+    """Write `data`, the last piece with `write_last` if that is given. Raises ConnectionLost if a piece takes more than `stall` seconds."""
+    view = memoryview(data)
+    for start in range(0, len(data), PIECE):
+        with trio.move_on_after(stall) as scope:
+            is_last = start + PIECE >= len(data)
+            await (write_last if write_last and is_last else write)(view[start : start + PIECE])
+        if scope.cancelled_caught:
+            raise ConnectionLost(f"the client has read nothing for {stall:g} s (Limits.write_stall)")
