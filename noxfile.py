@@ -145,6 +145,7 @@ TESTS = (
     "--ignore=tests/distributions",
     "--ignore=tests/hostile",
     "--ignore=tests/browser",
+    "--ignore=tests/conformance",
 )
 
 
@@ -246,7 +247,16 @@ def plugins(session: nox.Session) -> None:
     for folder in folders:
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
         session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, f"{folder}/tests", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", "tests/conformance", *session.posargs)
+
+
+# Some five minutes: `nox -s plugins` takes one pair of each kind.
+@nox.session(python=MAIN, default=False)
+def conformance(session: nox.Session) -> None:
+    """The test kit and the wire check over every transport (ws:// and wss:// too) in every encoding: compact, msgpack, protobuf."""
+    plugins = ("websocket", "msgpack", "protobuf")
+    _prepare(session, "tests", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
+    session.run("pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tests/conformance", *(session.posargs or SHARED))
 
 
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB
@@ -255,8 +265,31 @@ SPARK = "plugins/penstock-spark"  # its session installs 600 MB
 @nox.session(python=MAIN)
 def spark(session: nox.Session) -> None:
     """The tests of plugins/penstock-spark, on a Spark session of this machine with two tasks at once. Needs Java 17."""
-    _prepare(session, "tests", distributions=(*EDITABLE, "-e", _with_extras(SPARK)))
+    _prepare_spark(session)
     session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, f"{SPARK}/tests", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
+def spark_kills(session: nox.Session) -> None:
+    """Kill the driver, the tasks, the publisher and the sink of Spark queries, 20 times each: nothing is lost. `-- 5` for fewer."""
+    _prepare_spark(session)
+    session.env["PENSTOCK_SPARK_KILLS"] = (session.posargs or ["20"])[0]
+    session.run("pytest", "-s", f"{SPARK}/tests/test_kills.py")
+    session.run("pytest", "-s", "-k", "killed", f"{SPARK}/tests/test_sink.py")
+
+
+@nox.session(python=MAIN, default=False)
+def spark_bench(session: nox.Session) -> None:
+    """How fast Spark reads each form of elements, and how fast it audits 20 million rows of signals."""
+    _prepare_spark(session)
+    session.run("python", f"{SPARK}/tests/bench_source.py", *session.posargs)
+    session.run("python", f"{SPARK}/tests/bench_audit.py")
+
+
+def _prepare_spark(session: nox.Session) -> None:
+    # With the plugins whose elements the source decodes.
+    plugins = ("-e", _with_extras(SPARK), "-e", "plugins/penstock-msgpack", "-e", "plugins/penstock-protobuf")
+    _prepare(session, "tests", distributions=(*EDITABLE, *plugins))
 
 
 @nox.session(python=MAIN)

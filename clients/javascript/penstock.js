@@ -891,6 +891,7 @@ class Link {
   #heardAt = 0;
   #oddities;
   #hasCredentials = false;
+  #hasSeenCredentials = false; // those of the server
   #saidGoodbye = false;
   #isOver = false;
   #fault = ""; // what npm's `ws` tells about a failed connection; browsers tell nothing
@@ -1014,6 +1015,15 @@ class Link {
     const isDue = this.#hasCredentials && this.openedAt === null;
     if (!isDue || body.length !== 1 || body[0] !== 1) throw new Refusal("protocol:auth", "a wrong verdict");
     this.#onHandshakeEnd();
+  }
+
+  /** Let the server in, which has shown credentials behind its verdict: this client examines none. */
+  onServerCredentials() {
+    const isDue = this.#hasCredentials && this.openedAt !== null && !this.#hasSeenCredentials;
+    if (!isDue) throw new Refusal("protocol:auth", "credentials that were not due");
+    this.#hasSeenCredentials = true;
+    write.extension(this.#out, { type: VERDICT, body: new Uint8Array([1]) });
+    this.flushLater();
   }
 
   onGoodbye(reason) {
@@ -1186,6 +1196,7 @@ class Link {
 const EXTENSION_OF = new Map([
   [PING, KEEPALIVE_ID],
   [PONG, KEEPALIVE_ID],
+  [CREDENTIALS, AUTH_ID],
   [VERDICT, AUTH_ID],
   [CONTENT, CONTENT_ID],
 ]);
@@ -1253,6 +1264,7 @@ class Receiver {
   receiveExtension(type, body) {
     if (type === PING) this.#onPing(body);
     else if (type === VERDICT) this.#link.onVerdict(body);
+    else if (type === CREDENTIALS) this.#link.onServerCredentials();
     else if (type === CONTENT) this.#onContent(body);
     else if (type !== PONG) throw new Refusal(`protocol:type 0x${type.toString(16)}`, "a message that only a client sends");
   }

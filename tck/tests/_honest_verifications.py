@@ -29,6 +29,7 @@ class HonestSynchronousPublisher(PublisherVerification):
     multicast = True
     eager_completion = True
     violations_reported = True
+    call_seconds = 5.0
     subscription_class: type[HonestSubscription] = HonestSubscription
     publisher_class: type[HonestPublisher] = HonestPublisher
 
@@ -174,6 +175,7 @@ class HonestFanOutStage(HonestProcessorStage):
     multicast = True
     reads_ahead = True
     max_subscribers = 3
+    buffer_size = HonestFanOut.window
     processor_class: type[Any] = HonestFanOut
 
 

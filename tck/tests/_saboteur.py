@@ -53,6 +53,32 @@ from tck.tests._honest_verifications import (
     HonestTaskPublisher,
 )
 
+MODEL = "random_requests_and_cancels_follow_the_model"
+SUBSCRIBER_MODEL = "random_signals_follow_the_model_of_a_subscriber"
+DRAFT_MODEL = "random_calls_follow_the_model"
+DRAFT_SUBSCRIBER_MODEL = "random_signals_follow_the_model_of_a_draft_subscriber"
+
+SEE_MANY_FAULTS = frozenset(
+    {
+        MODEL,
+        SUBSCRIBER_MODEL,
+        DRAFT_MODEL,
+        DRAFT_SUBSCRIBER_MODEL,
+        "a_long_stream_is_handled",
+        "large_numbers_are_served_exactly",
+        "unbounded_demand_is_never_used_up",
+        "demand_does_not_dry_up",
+        "a_request_inside_a_signal_of_another_is_served",
+        "a_subscribe_inside_a_signal_of_another_is_served",
+        "a_cancel_inside_a_signal_of_another_is_obeyed",
+        "demand_before_upstream_has_come_is_kept",
+        "no_more_is_kept_than_declared",
+        "request_blocks_no_longer_than_declared",
+        "cancel_blocks_no_longer_than_declared",
+    }
+)
+"""Checks that use so much of a stream that they see most faults. A saboteur names one of them only if it was made for that fault."""
+
 FOLDER = Path(__file__).parent / "saboteurs"
 
 
@@ -152,6 +178,11 @@ def all_saboteurs() -> list[Saboteur]:
 
 
 __all__ = [
+    "DRAFT_MODEL",
+    "DRAFT_SUBSCRIBER_MODEL",
+    "MODEL",
+    "SEE_MANY_FAULTS",
+    "SUBSCRIBER_MODEL",
     "Saboteur",
     "all_saboteurs",
     "processor_saboteur",

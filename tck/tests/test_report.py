@@ -51,3 +51,24 @@ def test_totals_count_every_outcome() -> None:
 def test_a_page_without_results_says_so() -> None:
     """An empty report does not look like a good one."""
     assert "Nothing was verified" in as_html([])
+
+
+def test_a_breach_is_counted_for_its_own_rule_only() -> None:
+    """A check of 3.8 that saw a breach of 2.12: 2.12 has failed, and 3.8 is not established."""
+    failed = CheckResult(
+        verification="Mine", check="c", rules=("3.8",), optional=False, drives="", look_at="", outcome=Outcome.FAILED, broken=("2.12",)
+    )
+    statuses = {row.rule.id: row.status for row in rule_rows([failed])}
+    assert (statuses["2.12"], statuses["3.8"]) == ("failed", "not established")
+    assert any("c (not established: 2.12 was broken)" in line for line in text_table([failed]))
+
+
+def test_a_recommendation_does_not_fail_its_rule() -> None:
+    """The rule stays as its other checks have left it."""
+    advice = CheckResult(
+        verification="Mine", check="c", rules=("2.13",), optional=True, drives="", look_at="", outcome=Outcome.FAILED, seen="no"
+    )
+    passed = CheckResult(verification="Mine", check="d", rules=("2.13",), optional=False, drives="", look_at="", outcome=Outcome.PASSED)
+    (row,) = (row for row in rule_rows([advice, passed]) if row.rule.id == "2.13")
+    assert row.status == "passed"
+    assert any("c (a recommendation that is not followed)" in line for line in text_table([advice, passed]))

@@ -21,9 +21,10 @@ from penstock_tck import (
     run_checks,
     validate,
 )
-from penstock_tck._publisher_checks import _model
+from penstock_tck import _random_scripts as scripts
 
 from penstock.api import UsageError
+from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._honest_verifications import HonestSynchronousPublisher
 
 tck_verifies_nothing = "its verifications are run by run_checks"
@@ -275,9 +276,91 @@ class _CountsScripts(HonestSynchronousPublisher):
 def test_a_slow_publisher_gets_fewer_random_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a second of the processor no script begins, but LEAST_SCRIPTS are played. A declared number is played in full."""
     clock = itertools.count(step=10)
-    monkeypatch.setattr(_model, "process_time", lambda: next(clock))
-    for declared, played in ((None, _model.LEAST_SCRIPTS), (50, 50)):
+    monkeypatch.setattr(scripts, "process_time", lambda: next(clock))
+    for declared, played in ((None, scripts.LEAST_SCRIPTS), (50, 50)):
         verification = type("Counts", (_CountsScripts,), {"model_seeds": declared, "made": 0})
         (result,) = run_checks(verification, ["random_requests_and_cancels_follow_the_model"])
         assert result.outcome is Outcome.PASSED
         assert verification.made == played
+
+
+@pytest.mark.parametrize(
+    ("declared", "nearest"),
+    [
+        ({"max_element": 5}, "max_elements"),
+        ({"multi_cast": True}, "multicast"),
+        ({"create_fail_publisher": None}, "create_failed_publisher"),
+    ],
+)
+def test_a_misspelt_declaration_is_refused_with_the_nearest_name(declared: dict[str, Any], nearest: str) -> None:
+    """Otherwise it would pass silently, and the checks that need it would not be run."""
+    with pytest.raises(UsageError, match=f"did you mean {nearest}"):
+        validate(type("Misspelt", (HonestSynchronousPublisher,), declared))
+
+
+def test_a_class_may_have_names_of_its_own() -> None:
+    """Only a name that looks like one of the kit is refused."""
+    validate(type("Own", (HonestSynchronousPublisher,), {"database_url": "", "connect_to_database": lambda self: None}))
+
+
+class _Spins(HonestSubscription):
+    """request() never returns."""
+
+    def request(self, n: int, /) -> None:
+        while True:
+            pass
+
+
+def test_after_some_endless_checks_no_further_one_is_run() -> None:
+    """Each would take the seconds of the watchdog, too. The results say why they are missing."""
+    spinning = type("Spinning", (HonestSynchronousPublisher,), {"subscription_class": _Spins, "watchdog_seconds": 0.05})
+    results = run_checks(spinning)
+    assert sum(result.was_ended for result in results) == 3
+    not_run = [result for result in results if result.outcome is Outcome.NOT_ESTABLISHED]
+    assert len(not_run) > 50
+    assert "not run: 3 checks of Spinning did not end" in not_run[0].seen
+
+
+def test_a_check_that_judged_nothing_is_vacuous() -> None:
+    """The model of a stream without elements proves nothing about demand."""
+    empty = type("Nothing", (HonestSynchronousPublisher,), {"max_elements": 0, "model_seeds": 3})
+    result = _result("random_requests_and_cancels_follow_the_model", empty)
+    assert (result.outcome, result.seen) == (Outcome.VACUOUS, "no stream of a script had an element")
+
+
+class _SubscribesTwice(HonestSubscription):
+    """on_subscribe is called twice."""
+
+    def begin(self) -> None:
+        self.signal("on_subscribe", self)
+        super().begin()
+
+
+def test_a_failure_blames_the_rule_that_was_broken() -> None:
+    """The rules of the check are not established: the message says so, and names the broken rule."""
+    result = _result("requests_add_up", type("Twice", (HonestSynchronousPublisher,), {"subscription_class": _SubscribesTwice}))
+    assert result.blamed == ("2.12",)
+    assert "BROKEN: rule 2.12 (MUST)" in result.message
+    assert "not established" in result.message
+
+
+def test_a_recommendation_that_is_not_followed_blames_no_rule() -> None:
+    """on_error("a text") need not be refused by rule 2.13, which speaks of None."""
+    assert _result("fails_and_is_optional").blamed == ()
+
+
+def test_a_long_transcript_is_shown_without_its_middle() -> None:
+    """The first and the last lines are in the message; the result has more."""
+    result = _result(
+        "the_stack_does_not_grow_with_the_stream", type("Deep", (HonestSynchronousPublisher,), {"subscription_class": _OneShort})
+    )
+    assert len(result.transcript.splitlines()) > 300
+    assert len(result.message.splitlines()) < 100
+    assert "lines left out" in result.message
+
+
+class _OneShort(HonestSubscription):
+    """The last of many elements does not come."""
+
+    def due(self) -> bool:
+        return super().due() and self.position < 1_400

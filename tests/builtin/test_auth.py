@@ -267,3 +267,145 @@ def test_long_credentials_have_a_length_of_two_bytes() -> None:
     raw = server(lambda _scheme, data, _peer: len(data))
     raw.send(message(Credentials.bearer("x" * 300)))
     assert raw.delegate.principal == 300
+
+
+# --- the server shows credentials, too
+
+OF_SERVER = Credentials.bearer("lighthouse")
+
+
+def know_server(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+    return "lighthouse" if (scheme, data) == ("bearer", b"lighthouse") else None
+
+
+def examining(authenticate: Any = know_server, **options: Any) -> tuple[RawPeer, RecordingSubscriber]:
+    raw = RawPeer(Role.CLIENT, extensions=[Auth(authenticate=authenticate, **options)])
+    raw.delegate.identity = PeerIdentity(address="a server")
+    subscriber = RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    raw.receive()
+    raw.send(rsio.ServerHello(extensions=(2,)))
+    return raw, subscriber
+
+
+def showing() -> RawPeer:
+    raw = RawPeer(extensions=[Auth(credentials=OF_SERVER, authenticate=accept_alice)])
+    raw.delegate.identity = PeerIdentity(address="somewhere")
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    raw.send(rsio.ClientHello(extensions=(2,)))
+    raw.receive()
+    return raw
+
+
+def test_a_server_shows_its_credentials_behind_its_verdict_and_serves_behind_that_of_the_client() -> None:
+    """What the client has sent early waits for its verdict."""
+    raw = showing()
+    raw.send(message(GOOD), SUBSCRIBE)
+    assert raw.receive() == [VERDICT, message(OF_SERVER)]
+    assert raw.delegate.served == []
+    raw.send(VERDICT)
+    raw.receive()
+    assert len(raw.delegate.served) == 1
+    assert raw.delegate.principal == "alice"
+
+
+@pytest.mark.parametrize("listed", [(), (2,)])
+def test_a_client_that_is_refused_never_sees_the_credentials_of_the_server(listed: tuple[int, ...]) -> None:
+    """Those of a stranger are wrong, or missing."""
+    raw = RawPeer(extensions=[Auth(credentials=OF_SERVER, authenticate=accept_alice)])
+    raw.delegate.identity = PeerIdentity(address="somewhere")
+    raw.send(rsio.ClientHello(extensions=listed), *([message(OF_SERVER)] if listed else []))
+    raw.receive()
+    assert_refused_after_the_delay(raw)
+
+
+def test_a_client_sends_no_request_before_the_server_is_let_in() -> None:
+    """With credentials of its own, and then without: those have an empty scheme."""
+    for own, shown in ((GOOD, GOOD), (None, Credentials(""))):
+        raw, _ = examining(credentials=own)
+        assert raw.receive() == [message(shown)]
+        raw.send(VERDICT)
+        assert raw.receive() == []
+        assert not raw.delegate.is_open
+        raw.send(message(OF_SERVER))
+        assert raw.receive() == [VERDICT, SUBSCRIBE]
+        assert raw.delegate.principal == "lighthouse"
+
+
+@pytest.mark.parametrize("shown", [Credentials.bearer("guess"), Credentials(""), GOOD])
+def test_a_client_refuses_wrong_credentials_of_a_server_with_one_goodbye_after_the_delay(shown: Credentials) -> None:
+    """Its subscriber gets AuthRefused, and no request was sent."""
+    raw, subscriber = examining()
+    raw.receive()
+    raw.send(VERDICT, message(shown))
+    assert raw.session.tick(0.249) == 0.25
+    assert raw.receive() == []
+    raw.session.tick(0.25)
+    assert raw.receive() == [rsio.Goodbye(reason="auth")]
+    (error,) = subscriber.ends
+    assert isinstance(error, AuthRefused)
+    assert error.processed is False
+    assert "guess" not in str(error)
+
+
+def test_a_client_leaves_a_server_that_shows_no_credentials_in_time() -> None:
+    """The time is that of the handshake; the server lists the extension, and has let the client in."""
+    raw, subscriber = examining()
+    raw.receive()
+    raw.send(VERDICT)
+    seconds = raw.session.channel.limits.handshake_timeout
+    assert raw.session.tick(seconds - 1) == seconds
+    raw.session.tick(seconds)
+    assert raw.goodbye_reason() == "auth"
+    assert isinstance(subscriber.ends[0], AuthRefused)
+
+
+@pytest.mark.parametrize(("certificate", "is_accepted"), [(Certificate(subject="CN=server"), True), (None, False)])
+def test_a_server_without_the_extension_is_examined_by_what_the_transport_knows(certificate: Any, is_accepted: bool) -> None:
+    """Its certificate, for example; the client has no credentials of its own."""
+
+    def by_certificate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+        return "server" if scheme == "mtls" and peer.certificate is not None and not data else None
+
+    raw = RawPeer(Role.CLIENT, extensions=[Auth(authenticate=by_certificate)])
+    raw.delegate.identity = PeerIdentity(address="a server", certificate=certificate)
+    raw.receive()
+    raw.send(rsio.ServerHello())
+    raw.session.tick(1.0)
+    assert raw.receive() == ([] if is_accepted else [rsio.Goodbye(reason="auth")])
+    assert raw.delegate.principal == ("server" if is_accepted else None)
+
+
+def test_a_client_that_examines_no_server_lets_each_one_in() -> None:
+    """Its requests do not wait for the credentials of the server."""
+    raw = RawPeer(Role.CLIENT, extensions=[Auth(credentials=GOOD)])
+    raw.session.subscribe("s", RecordingSubscriber(1))
+    raw.receive()
+    raw.send(rsio.ServerHello(extensions=(2,)), VERDICT, message(OF_SERVER))
+    assert raw.receive() == [message(GOOD), SUBSCRIBE, VERDICT]
+    raw.send(message(OF_SERVER))
+    assert raw.goodbye_reason() == "protocol:auth"
+
+
+def test_a_server_acts_on_no_credentials_in_place_of_the_verdict_of_its_client() -> None:
+    """They break the protocol, and so does a verdict other than 01."""
+    for wrong in (message(GOOD), rsio.ExtensionMessage(type=0x43, body=b"\x00")):
+        raw = showing()
+        raw.send(message(GOOD))
+        raw.receive()
+        raw.send(wrong)
+        assert raw.goodbye_reason() == "protocol:auth"
+        assert raw.delegate.principal is None
+
+
+def test_every_cut_of_the_bytes_in_both_directions_gives_the_same_outcome() -> None:
+    """Both sides examine each other, one byte at a time."""
+    pair = Pair(
+        extensions=[Auth(credentials=GOOD, authenticate=know_server)],
+        server_extensions=[Auth(credentials=OF_SERVER, authenticate=accept_alice)],
+    )
+    pair.server.publishers["s"] = ScriptedPublisher()
+    pair.subscribe("s", 1)
+    pair.settle(cut=1)
+    assert (pair.server.principal, pair.client.principal) == ("alice", "lighthouse")
+    assert len(pair.server.served) == 1

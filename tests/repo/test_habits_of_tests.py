@@ -19,6 +19,8 @@ REAL_TIME = (
     "tests/soak",
     "tests/cuts/test_sockets.py",
     "tests/resume/test_kills.py",
+    "plugins/penstock-spark/tests/test_kills.py",
+    "plugins/penstock-spark/tests/bench_source.py",
 )
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}

@@ -14,8 +14,8 @@ MAY_IMPORT = {"penstock.plugins", "penstock.api"}
 # An encoding is written on the decoder that all protocols share, and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
 ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")}
-# It reads the files of a record; Spark loads it, and no registry does, so it has no hooks.
-OF_SPARK = {"penstock.recording"}
+# It reads the files of a record, and connects without trio; Spark loads it, and no registry does, so it has no hooks.
+OF_SPARK = {"penstock.recording", "penstock.blocking"}
 SPARK = Path("plugins/penstock-spark")
 WITH_HOOKS = [folder for folder in FOLDERS if folder != SPARK]
 GUIDES = [

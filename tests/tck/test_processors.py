@@ -127,7 +127,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "latest": _row(ops.latest(), max_elements=1, reports=False, **_ERRORS_OVERTAKE),
     # --- _timing.py
     "debounce": _row(ops.debounce(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
-    "throttle": _row(ops.throttle(1), **_CLOCKED),
+    "throttle": _row(ops.throttle(1), reports=False, **_CLOCKED),
     "delay": _row(ops.delay(0.001), settle_seconds=5.0, **_ERRORS_OVERTAKE),
     "sample": _row(ops.sample(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
     "timeout": _row(ops.timeout(10**6), eager_completion=True),

@@ -243,3 +243,40 @@ def test_the_transcript_shows_both_directions() -> None:
     source.emit("a")
     assert "<- request(1)" in source.transcript()
     assert "-> on_next('a')" in source.transcript()
+
+
+def test_the_hook_signals_inside_a_request() -> None:
+    """The element comes before request() returns; an illegal request does not call the hook."""
+    seen: list[Any] = []
+    source = ManualPublisher(when_requested=lambda asked, n: (seen.append(n), asked.emit("inside")))
+    subscriber = Scripted(on_next=lambda _: seen.append("on_next"))
+    source.subscribe(subscriber)
+    subscriber.subscription.request(2)
+    seen.append("returned")
+    subscriber.subscription.request(0)
+    assert seen == [2, "on_next", "returned"]
+
+
+@pytest.mark.parametrize(("any_thread", "overlap", "broken"), [(False, False, ["2.7"]), (True, False, []), (True, True, ["2.7"])])
+def test_calls_from_declared_threads_must_be_serial(any_thread: bool, overlap: bool, broken: list[str]) -> None:
+    """Undeclared, each breaks rule 2.7. Declared, a call breaks it that comes while another thread is inside one."""
+    inside, over = threading.Event(), threading.Event()
+
+    def hold(_: ManualPublisher, n: int) -> None:
+        if n == 7:
+            inside.set()
+            over.wait()
+
+    source = ManualPublisher(any_thread=any_thread, when_requested=hold)
+    subscriber = Scripted()
+    source.subscribe(subscriber)
+    caller = threading.Thread(target=subscriber.subscription.request, args=(7,))
+    caller.start()
+    inside.wait()
+    if not overlap:
+        over.set()
+        caller.join()
+    subscriber.subscription.request(1)
+    over.set()
+    caller.join()
+    assert [violation.rule for violation in source.violations] == broken

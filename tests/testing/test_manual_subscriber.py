@@ -1,5 +1,6 @@
 """`ManualSubscriber`: its record, its checks and its expectations."""
 
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -241,3 +242,43 @@ def test_drain_marks_signals_as_read() -> None:
         return drained[-1]
 
     assert expectation(act) == (Signal.NEXT, 1)
+
+
+def _signal_from_two_threads(*, any_thread: bool, overlap: bool) -> list[str]:
+    """Signal two elements from two threads, the second inside the first or after it; return the rules that were broken."""
+    inside, over = threading.Event(), threading.Event()
+
+    def hold(probe: ManualSubscriber, element: int) -> None:
+        if element == 1:
+            inside.set()
+            over.wait()
+
+    probe = ManualSubscriber(any_thread=any_thread, when_next=hold)
+    probe.on_subscribe(RecordingSubscription())
+    probe.request(2)
+    first, second = (threading.Thread(target=probe.on_next, args=(element,)) for element in (1, 2))
+    first.start()
+    inside.wait()
+    if not overlap:
+        over.set()
+        first.join()
+    second.start()
+    second.join()
+    over.set()
+    first.join()
+    return [violation.rule for violation in probe.violations]
+
+
+def test_signals_from_other_threads_must_be_declared() -> None:
+    """Otherwise each breaks rule 2.11."""
+    assert _signal_from_two_threads(any_thread=False, overlap=False) == ["2.11", "2.11"]
+
+
+def test_serial_signals_from_declared_threads_break_no_rule() -> None:
+    """Rule 1.3 wants them one after the other, in any thread."""
+    assert _signal_from_two_threads(any_thread=True, overlap=False) == []
+
+
+def test_overlapping_signals_from_declared_threads_break_a_rule() -> None:
+    """The second arrives before the first has returned: rule 1.3."""
+    assert _signal_from_two_threads(any_thread=True, overlap=True) == ["1.3"]

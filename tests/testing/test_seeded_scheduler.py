@@ -5,7 +5,7 @@ import random
 import pytest
 import trio
 
-from penstock.testing import SEEDING_WORKS, _seeded_scheduler, run_virtual, seeded
+from penstock.testing import SEEDING_WORKS, _seeded_scheduler, reseed, run_virtual, seeded
 
 
 async def order() -> tuple[int, ...]:
@@ -47,3 +47,20 @@ def test_without_a_seed_or_without_trios_private_names_nothing_changes(works: bo
     before = generator.getstate()
     with seeded(None if works else 3):
         assert generator.getstate() == before
+
+
+def test_a_part_of_a_run_is_repeated_in_the_same_order() -> None:
+    """After `reseed`, tasks take their turns as they did after the same `reseed` before; without it they do not."""
+
+    async def parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        same, other = [], []
+        for _ in range(5):
+            reseed(7)
+            same.append(await order())
+            other.append(await order())
+            await order()
+        return same, other
+
+    same, other = run_virtual(parts)
+    assert len(set(same)) == 1
+    assert set(other) != set(same)

@@ -139,6 +139,20 @@ test("with a token nothing is sent between the hello, the token and the verdict"
   assert.equal(socket.take(), "1001610001");
 });
 
+test("a server that shows credentials behind its verdict is let in, once", async () => {
+  const { promise, socket } = connecting({ bearer: "token" });
+  socket.open();
+  socket.say(ALL);
+  await settle();
+  socket.take();
+  socket.say("430101" + "4206" + "0462617365" + "00");
+  const connection = await promise;
+  await settle();
+  assert.equal(socket.take(), "430101");
+  socket.say("4206" + "0462617365" + "00");
+  assert.ok((await connection.closed) instanceof ProtocolError);
+});
+
 test("a server that examines no credentials gets none", async () => {
   const { promise, socket } = connecting({ bearer: "token" });
   socket.open();

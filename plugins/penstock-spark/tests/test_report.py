@@ -41,6 +41,28 @@ def test_a_report_counts_rows_elements_losses_and_open_streams(tmp_path: Path) -
     assert json.loads(json.dumps(report)) == report
 
 
+def test_a_file_that_is_there_twice_is_told_and_judged_once(tmp_path: Path) -> None:
+    """A copy breaches no rule: its on_subscribe is not a second one. Sorted otherwise, it is the same."""
+    trace = Trace()
+    for _ in range(20):
+        trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(ON_COMPLETE)])
+    files = trace.write(tmp_path, Random(2), groups=1)
+    alone = audit(None, tmp_path)
+    (tmp_path / "signals-copy-000001.parquet").write_bytes(Path(files[0]).read_bytes())
+    report = audit(None, tmp_path)
+    assert (report["lost"]["rows_twice"], report["violations"], report["rows"]) == (80, {}, alone["rows"])
+    assert "Remove the copy" in report["lost"]["advice"][0]
+    assert "Remove the copy" in page_of(report, "x")
+    assert alone["lost"]["advice"] == []
+
+
+def test_missing_rows_are_told_with_what_to_do(tmp_path: Path) -> None:
+    """The recorder dropped them, or a file is not there."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(CANCEL)], drop=[1])
+    assert "max_rows" in _report(tmp_path, trace)["lost"]["advice"][0]
+
+
 def test_waits_and_stalls_are_told_by_side(tmp_path: Path) -> None:
     """The rows of these traces are a microsecond apart."""
     trace = Trace()

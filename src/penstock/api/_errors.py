@@ -134,7 +134,7 @@ class Rejected(PenstockError):
 
 
 class AuthRefused(Rejected):
-    """The server refused the credentials of this side, or does not examine any. The text does not say what was wrong with them."""
+    """The server refused the credentials of this side, or does not examine any; or this side refused the server. No text has a secret."""
 
 
 class LimitExceeded(PenstockError):

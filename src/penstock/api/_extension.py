@@ -52,12 +52,13 @@ class ExtensionLink(Protocol):
         """Queue a message of the extension; `type` must be one of its codes."""
 
     def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
-        """Queue a message that goes with a stream of the peer, at most one for each. Call it in `AnnotatesStreams.before_accept`."""
+        """Queue a message that goes with a stream, at most one for each. Call it in a method of `AnnotatesStreams`."""
 
     def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
         """End the connection because the peer broke the extension's rules; `reason` is a fixed token.
 
-        With `at` the connection ends at that time if the peer is still held, and at once if it is not. `error` is what the streams of this
+        With `at` the connection ends at that time if the peer is still held, and at once if it is not; the end of
+        `Limits.handshake_timeout` comes first if it is sooner. Of several times the first one counts. `error` is what the streams of this
         side get.
         """
 

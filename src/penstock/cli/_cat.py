@@ -17,6 +17,7 @@ import trio
 
 from penstock.api import PlaceInStream, UsageError
 from penstock.cli._credentials import credentials_arguments, credentials_of
+from penstock.cli._encoding import encoding_argument
 from penstock.cli._format import FORMATS, TerminalFormat, announced_for, formatted
 from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
@@ -39,6 +40,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--format", choices=sorted(FORMATS), default="text", help="how to write an element (default: text)")
     command.add_argument("--serializer", help="the publisher's serializer (default: the one that it announces)")
+    encoding_argument(command, listens=False)
     command.add_argument("--setup", metavar="TEXT", default="", help="the data of this client's SETUP, for reactivesocket+…")
     command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
     command.add_argument("--start", metavar="PLACE", help="begin there, if the publisher has a log: a position, earliest or latest")
@@ -63,6 +65,7 @@ async def run(options: argparse.Namespace) -> int:
         start=_place(options.start, "--start"),
         stop=_place(options.stop, "--stop"),
         serializer=options.serializer or announced_for(options.format),
+        encoding=options.encoding,
         setup=os.fsencode(options.setup),
         credentials=credentials_of(options),
         options=transport_options(options),

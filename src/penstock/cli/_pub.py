@@ -14,6 +14,7 @@ import sys
 import trio
 
 from penstock.api import Limits, UsageError
+from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._logs import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.core import Topic
@@ -32,6 +33,7 @@ HELP = "publish the lines of standard input"
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
+    encoding_argument(command, listens=True)
     command.add_argument("--quiet", action="store_true", help="write no messages to standard error")
     log_arguments(command)
     tls_arguments(command, listens=True)
@@ -54,7 +56,7 @@ async def run(options: argparse.Namespace) -> int:
     service.publish(url.publisher, topic)
     count = 0
     transport = transport_options(options, listen_at=[options.url])
-    async with serve(service, str(url.address), options=transport, insecure=options.insecure) as server:
+    async with serve(service, in_encoding(str(url.address), options.encoding), options=transport, insecure=options.insecure) as server:
         tune_collector()
         if not options.quiet:
             sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")

@@ -15,6 +15,7 @@ import signal
 import sys
 
 from penstock.api import Limits
+from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._load import load
 from penstock.cli._logs import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
@@ -29,6 +30,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …"
     )
+    encoding_argument(command, listens=True)
     command.add_argument("--quiet", action="store_true", help="write errors only to standard error")
     log_arguments(command)
     tls_arguments(command, listens=True)
@@ -43,7 +45,8 @@ async def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM arrives."""
     service: Service = options.loaded
     start_logs(options)
-    transport = transport_options(options, listen_at=options.urls)
+    urls = [in_encoding(url, options.encoding) for url in options.urls]
+    transport = transport_options(options, listen_at=urls)
 
     received: list[signal.Signals] = []
 
@@ -64,7 +67,7 @@ async def run(options: argparse.Namespace) -> int:
     # The whole process is the server, and it starts no child process that would need the lower limit.
     raise_open_files()
     status = await serve_until_signal(
-        serve(service, *options.urls, options=transport, insecure=options.insecure),
+        serve(service, *urls, options=transport, insecure=options.insecure),
         drain=Limits().drain,
         on_serving=announce,
         on_signal=on_signal,

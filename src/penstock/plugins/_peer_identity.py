@@ -1,10 +1,12 @@
 """The identity of a connection's peer, and the facts that a transport knows about the connection itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
+
+from penstock.api import ConnectionLost, UsageError
 
 _LOOPBACK: Final = frozenset({"::1", "::ffff:127.0.0.1"})
 
@@ -63,6 +65,21 @@ class PeerIdentity:
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
     principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
     """What the program recognised the peer as: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
+
+    # Any: the class is defined in a layer above this one. A weak reference: the connection holds this object.
+    _find_peer: Callable[[], Any] | None = attrs.field(default=None, eq=False, repr=False, alias="find_peer")
+
+    def connected(self) -> Any:
+        """Return the `penstock.Peer` of the connection: a handler subscribes with it to what the peer that asks publishes.
+
+        Raises UsageError if the peer came in a way in which it cannot publish, such as HTTP, and ConnectionLost if the connection is over.
+        """
+        if self._find_peer is None:
+            raise UsageError(f"{self} cannot be subscribed to: it did not come over a connection of RS.io or ReactiveSocket")
+        found = self._find_peer()
+        if found is None:
+            raise ConnectionLost(f"the connection of {self} is over")
+        return found
 
     @property
     def is_loopback(self) -> bool:

@@ -16,12 +16,13 @@ from penstock.runtime.server import (
     serve_until_signal,
     tune_collector,
 )
-from penstock.runtime.service import DESCRIPTION, Service, StaleElementsWarning
+from penstock.runtime.service import DESCRIPTION, Received, Service, StaleElementsWarning, receive
 
 __all__ = [
     "DESCRIPTION",
     "Announced",
     "Peer",
+    "Received",
     "RemoteStream",
     "Server",
     "Service",
@@ -30,6 +31,7 @@ __all__ = [
     "connect",
     "describe_streams",
     "raise_open_files",
+    "receive",
     "remote",
     "request",
     "run",

@@ -185,11 +185,12 @@ class Session:
     def close(self, reason: str, error: Exception | None = None, *, at: float | None = None) -> None:
         """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it.
 
-        With `at` a connection that is not open yet ends at that time.
+        With `at` a connection that is not open yet ends at that time, or with the time of the handshake if that is over sooner.
         """
         channel = self.channel
         if at is not None and at > channel.now and channel.state is not ConnectionState.OPEN:
-            self._refusal = self._refusal or (at, reason, error)  # the first reason counts
+            if self._refusal is None or at < self._refusal[0]:
+                self._refusal = at, reason, error
             return
         # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
@@ -297,7 +298,7 @@ class Session:
         due, is_over = self._handshake.tick(now)
         if self._refusal is not None:
             at, reason, error = self._refusal
-            if now >= at:
+            if now >= at or is_over:
                 self.close(reason, error)
                 return due
             due = min(due, at)

@@ -3,6 +3,7 @@
 * `ManualSubscriber` requests on command, records every signal and checks it against the rules. `ManualPublisher` signals on command,
   records demand, and breaks rules on command. Both write a readable `Transcript`.
 * `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
+  `WorkerThreads` makes both wait for threads.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
 * `check_log` checks any implementation of `penstock.logs.Log` against its contract.
@@ -18,11 +19,12 @@ from penstock.testing._manual_publisher import ManualDraftSubscription, ManualPu
 from penstock.testing._manual_subscriber import ManualSubscriber
 from penstock.testing._message_list import MessageList
 from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState
-from penstock.testing._seeded_scheduler import SEEDING_WORKS, seeded
+from penstock.testing._seeded_scheduler import SEEDING_WORKS, reseed, seeded
 from penstock.testing._signal_ledger import RunawaySignals, SignalLedger
 from penstock.testing._task_steps import StepOutcome, cancel_at_step
 from penstock.testing._transcript import Record, Transcript, Violation, shown
 from penstock.testing._virtual_run import run_virtual
+from penstock.testing._worker_threads import WorkerThreads
 
 __all__ = [
     "DRAFT",
@@ -48,12 +50,14 @@ __all__ = [
     "SubscriberState",
     "Transcript",
     "Violation",
+    "WorkerThreads",
     "cancel_at_step",
     "check_encoding",
     "check_log",
     "is_dropped",
     "live_tasks",
     "referrers",
+    "reseed",
     "run_virtual",
     "seeded",
     "settle",

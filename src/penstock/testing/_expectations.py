@@ -13,6 +13,7 @@ import trio
 import trio.testing
 
 from penstock.testing._transcript import Transcript
+from penstock.testing._worker_threads import wait_for_threads
 
 
 class ExpectationFailed(AssertionError):
@@ -24,8 +25,9 @@ class ExpectationFailed(AssertionError):
 
 
 async def settle() -> None:
-    """Return when every other task of the run is blocked. Checkpoints."""
+    """Return when every other task of the run is blocked, and the threads are back that `run_virtual` waits for. Checkpoints."""
     await trio.testing.wait_all_tasks_blocked()
+    await wait_for_threads()
 
 
 class Waiters:

@@ -10,11 +10,15 @@
     await source.expect_no_calls()
 
 The methods that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break a rule on purpose use `misbehave`:
-``source.misbehave("on_next", "too much")``. Rules that the subscriber breaks are in `violations` and fail the next expectation.
+``source.misbehave("on_next", "too much")``. To signal inside a request (rules 3.10, 3.11), give a hook:
+``ManualPublisher(when_requested=lambda source, n: source.emit(1))``.
+Rules that the subscriber breaks are in `violations` and fail the next expectation.
 """
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import trio
@@ -23,6 +27,7 @@ from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, UsageError
 from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet
 from penstock.testing._transcript import Transcript, Violation, shown
+from penstock.testing._worker_threads import linger
 
 _MAX_UNREAD_CALLS = 10_000
 
@@ -30,7 +35,16 @@ _MAX_UNREAD_CALLS = 10_000
 class ManualSubscriptionBase:
     """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and the breaches of its subscriber."""
 
-    def __init__(self, name: str, subscriber: Any, *, record: Transcript, rule_set: RuleSet, waiters: Waiters) -> None:
+    def __init__(
+        self,
+        name: str,
+        subscriber: Any,
+        *,
+        record: Transcript,
+        rule_set: RuleSet,
+        when_called: Callable[[int | None], object],
+        any_thread: bool = False,
+    ) -> None:
         self.name = name
         self.subscriber = subscriber
         self.requests: list[int] = []
@@ -44,14 +58,34 @@ class ManualSubscriptionBase:
         """Where the subscriber called this subscription from, each place once: "inside on_next", "outside any signal"."""
         self._record = record
         self._rule_set = rule_set
-        self._waiters = waiters
-        self._thread = threading.get_ident()
+        self._when_called = when_called
+        # None if calls may come from any thread.
+        self._thread = None if any_thread else threading.get_ident()
+        self._calling: list[int] = []  # the threads that are inside a call; serial calls have one at most, and nested ones the same
         # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
 
     # ------------------------------------------------------------------ called by the subscriber
 
     def _receive_request(self, n: int) -> None:
+        with self._serial_call(self._rule_set.request):
+            self._accept_request(n)
+
+    @contextmanager
+    def _serial_call(self, method: str) -> Iterator[None]:
+        """Record a violation if another thread is inside a call (rule 2.7)."""
+        thread = threading.get_ident()
+        if any(other != thread for other in self._calling):
+            self._violate("2.7", f"{method} was called while another thread was inside a call of this subscription")
+        self._calling.append(thread)
+        try:
+            if self._thread is None and threading.current_thread() is not threading.main_thread():
+                linger(len(self.requests))
+            yield
+        finally:
+            self._calling.remove(thread)
+
+    def _accept_request(self, n: int) -> None:
         name = self._rule_set.request
         self._record_call(name, shown(n), "3.6")
         self._refuse_if_over(name)
@@ -64,15 +98,19 @@ class ManualSubscriptionBase:
         self.requests.append(demand)
         self._unread.append(demand)
         self.requested = add_demand(self.requested, demand)
-        self._waiters.wake()
+        self._when_called(demand)
 
     def cancel(self) -> None:
         """Count a cancel (rule 3.12)."""
+        with self._serial_call("cancel"):
+            self._accept_cancel()
+
+    def _accept_cancel(self) -> None:
         self._record_call("cancel", "", "3.7")
         self._refuse_if_over("cancel")
         self.cancels += 1
         self._unread.append("cancel")
-        self._waiters.wake()
+        self._when_called(None)
 
     def _record_call(self, method: str, argument: str, rule_when_over: str) -> None:
         self._record.add(self.name, f"<- {method}({argument})")
@@ -81,7 +119,7 @@ class ManualSubscriptionBase:
             self.call_places.append(place)
         if len(self._unread) > _MAX_UNREAD_CALLS:
             raise UsageError(f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read")
-        if threading.get_ident() != self._thread:
+        if self._thread not in (None, threading.get_ident()):
             self._violate("2.7", f"{method} was called from another thread than the run's")
         self._check_call_inside_signal(method)
         if self.over and not self._ending:
@@ -166,14 +204,29 @@ class ManualDraftSubscription(ManualSubscriptionBase):
 
 
 class ManualPublisher:
-    """Signals on command, to its newest subscriber. `subscriptions` has all of them."""
+    """Signals on command, to its newest subscriber. `subscriptions` has all of them.
 
-    def __init__(self, name: str = "p1", *, transcript: Transcript | None = None, rule_set: RuleSet = MODERN, within: float = 0.0) -> None:
+    `when_requested` is called inside each legal request, with this publisher and the number. With `any_thread`, calls may come from other
+    threads than the run's, one after the other.
+    """
+
+    def __init__(
+        self,
+        name: str = "p1",
+        *,
+        transcript: Transcript | None = None,
+        rule_set: RuleSet = MODERN,
+        within: float = 0.0,
+        any_thread: bool = False,
+        when_requested: Callable[["ManualPublisher", int], object] | None = None,
+    ) -> None:
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
         self.subscriptions: list[ManualSubscriptionBase] = []
         self._rule_set = rule_set
         self._within = within
+        self._any_thread = any_thread
+        self._when_requested = when_requested
         self._call_waiters = Waiters()
 
     def subscribe(self, subscriber: Any, /) -> None:
@@ -183,7 +236,14 @@ class ManualPublisher:
         subscription_type: type[ManualSubscriptionBase] = (
             ManualDraftSubscription if self._rule_set.request == "request_more" else ManualSubscription
         )
-        subscription = subscription_type(self.name, subscriber, record=self.record, rule_set=self._rule_set, waiters=self._call_waiters)
+        subscription = subscription_type(
+            self.name,
+            subscriber,
+            record=self.record,
+            rule_set=self._rule_set,
+            when_called=self._react_to_call,
+            any_thread=self._any_thread,
+        )
         self.subscriptions.append(subscription)
         subscription.signal("on_subscribe", subscription)
 
@@ -213,6 +273,12 @@ class ManualPublisher:
     def violations(self) -> list[Violation]:
         """Every rule that a subscriber broke."""
         return self.record.violations_of(self.name)
+
+    def _react_to_call(self, n: int | None) -> None:
+        """Wake expectations, and call the hook if it was a legal request."""
+        self._call_waiters.wake()
+        if n is not None and self._when_requested is not None:
+            self._when_requested(self, n)
 
     # ------------------------------------------------------------------ commands
 

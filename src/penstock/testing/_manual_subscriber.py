@@ -24,6 +24,7 @@ from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet, Signal, SubscriberState
 from penstock.testing._signal_ledger import SignalLedger
 from penstock.testing._transcript import Transcript, Violation, shown
+from penstock.testing._worker_threads import linger
 
 Hook = Callable[..., object]
 
@@ -33,6 +34,7 @@ class ManualSubscriber(Subscriber[Any]):
 
     An expectation waits up to `within` virtual seconds after all tasks are blocked. `recursion_bound` is how deep on_next may nest
     (None: any depth). After `excess_cap` illegal signals, or `signal_cap` signals in total, it raises `RunawaySignals` into the publisher.
+    With `any_thread`, signals may come from other threads than the run's, one after the other.
     """
 
     def __init__(  # noqa: PLR0913  # keyword-only, each with a default: tests need probes of many kinds
@@ -45,6 +47,7 @@ class ManualSubscriber(Subscriber[Any]):
         recursion_bound: int | None = None,
         excess_cap: int = 100,
         signal_cap: int = 100_000,
+        any_thread: bool = False,
         when_subscribed: Hook | None = None,
         when_next: Hook | None = None,
         when_error: Hook | None = None,
@@ -53,7 +56,13 @@ class ManualSubscriber(Subscriber[Any]):
         self.name = name
         self.record: Transcript = transcript if transcript is not None else Transcript()
         self.ledger: SignalLedger = SignalLedger(
-            name, self.record, rule_set, recursion_bound=recursion_bound, excess_cap=excess_cap, signal_cap=signal_cap
+            name,
+            self.record,
+            rule_set,
+            recursion_bound=recursion_bound,
+            excess_cap=excess_cap,
+            signal_cap=signal_cap,
+            any_thread=any_thread,
         )
         self.subscription: Any = None
         self.elements: list[Any] = []
@@ -109,6 +118,8 @@ class ManualSubscriber(Subscriber[Any]):
         hook = self._hooks[signal]
         self.ledger.enter_signal(signal)
         try:
+            if self.ledger.may_overlap:
+                linger(self.ledger.signals)
             if hook is not None:
                 hook(self, *value)
         finally:

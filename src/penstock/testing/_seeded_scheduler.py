@@ -38,3 +38,9 @@ def seeded(seed: int | None) -> Iterator[None]:
     finally:
         generator.setstate(state)
         internals["_ALLOW_DETERMINISTIC_SCHEDULING"] = was_deterministic
+
+
+def reseed(seed: int) -> None:
+    """Begin the order of tasks anew from `seed`, inside `seeded` or `run_virtual`. So a part of a run can be repeated in the same order."""
+    if SEEDING_WORKS and vars(_run)["_ALLOW_DETERMINISTIC_SCHEDULING"]:
+        vars(_run)["_r"].seed(seed)

@@ -22,7 +22,15 @@ class SignalLedger:
     """State, demand and breaches of one subscriber, checked against a rule set."""
 
     def __init__(
-        self, name: str, transcript: Transcript, rule_set: RuleSet, *, recursion_bound: int | None, excess_cap: int, signal_cap: int
+        self,
+        name: str,
+        transcript: Transcript,
+        rule_set: RuleSet,
+        *,
+        recursion_bound: int | None,
+        excess_cap: int,
+        signal_cap: int,
+        any_thread: bool = False,
     ) -> None:
         self.name = name
         self.transcript = transcript
@@ -37,14 +45,20 @@ class SignalLedger:
         self._excess_cap = excess_cap
         self._signal_cap = signal_cap
         self._breaches = 0
-        self._thread = threading.get_ident()
-        # The call stack: signals that have not returned, and None for each call that the subscriber itself has made.
-        self._inside: list[Signal | None] = []
+        # None if signals may come from any thread.
+        self._thread = None if any_thread else threading.get_ident()
+        # The call stacks of all threads: signals that have not returned, and None for each call that the subscriber itself has made.
+        self._inside: list[tuple[int, Signal | None]] = []
 
     @property
     def is_open(self) -> bool:
         """Whether the subscriber is subscribed, and neither ended nor cancelled."""
         return self.state is SubscriberState.ACTIVE
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether signals may come from any thread, and this one does not come from the main thread."""
+        return self._thread is None and threading.current_thread() is not threading.main_thread()
 
     def note(self, text: str) -> None:
         """Write a line into the transcript that is not a signal."""
@@ -73,18 +87,20 @@ class SignalLedger:
         """Record a signal, and check its order, its thread and the demand."""
         self.note(f"<- {signal.value}({text})")
         self._count()
-        foreign = threading.get_ident() != self._thread
-        if foreign:
+        thread = threading.get_ident()
+        if self._thread not in (None, thread):
             self.violate("2.11", f"{signal.value} arrived from another thread than the run's")
-        self._check_overlap(signal, foreign=foreign)
+        if self._inside:
+            self._check_overlap(signal, thread)
         self.move(signal)
         if signal is Signal.NEXT:
             self._count_element()
 
-    def _check_overlap(self, signal: Signal, *, foreign: bool) -> None:
+    def _check_overlap(self, signal: Signal, thread: int) -> None:
         # rules 3.10, 3.11: a publisher may signal inside a call of its subscriber, on the same stack, but not inside another signal.
-        around = [each for each in self._inside if each] if foreign else self._inside
-        inside = around[-1] if around else None
+        elsewhere = [each for other, each in self._inside if each and other != thread]
+        innermost = next((each for other, each in reversed(self._inside) if other == thread), None)
+        inside = elsewhere[-1] if elsewhere else innermost
         if inside is not None:
             self.violate("1.3", f"{signal.value} arrived before {inside.value} had returned, and not inside a call of its subscriber")
 
@@ -102,7 +118,7 @@ class SignalLedger:
 
     def enter_signal(self, signal: Signal) -> None:
         """Note that a signal's method begins. on_next may nest only as deep as the publisher declares (rule 3.3)."""
-        self._inside.append(signal)
+        self._inside.append((threading.get_ident(), signal))
         if signal is not Signal.NEXT:
             return
         self.depth += 1
@@ -112,11 +128,14 @@ class SignalLedger:
 
     def enter_call(self) -> None:
         """Note that the subscriber itself calls request or cancel."""
-        self._inside.append(None)
+        self._inside.append((threading.get_ident(), None))
 
     def leave_innermost(self) -> None:
-        """Note that the innermost signal or call returns."""
-        if self._inside.pop() is Signal.NEXT:
+        """Note that the innermost signal or call of this thread returns."""
+        thread, last = threading.get_ident(), len(self._inside) - 1
+        while self._inside[last][0] != thread:
+            last -= 1
+        if self._inside.pop(last)[1] is Signal.NEXT:
             self.depth -= 1
 
     def _record_breach(self, rule: str, text: str) -> None:

@@ -81,6 +81,14 @@ SYNCHRONOUS_BOUND: Final = Capability(
     lambda verification: "it does not declare synchronous_bound" if verification.synchronous_bound is None else "",
 )
 """The class declares how many elements one request() may signal before it returns."""
+CALL_SECONDS: Final = Capability(
+    "call_seconds", lambda verification: "it does not declare call_seconds" if verification.call_seconds is None else ""
+)
+"""The class declares how long request(1) and cancel() may take."""
+OWN_THREADS: Final = overrides("until_threads_idle")
+"""The class has a hook that waits for its own threads."""
+ONE_THREAD: Final = Capability("one thread", lambda verification: "it declares other_threads = True" if verification.other_threads else "")
+"""Signals and calls come from the thread of the run only."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it subscribed."""
 
@@ -125,6 +133,10 @@ DISPATCHES: Final = declares("dispatches")
 """The handlers of the subscriber run later than the signals (rule 2.2)."""
 READS_AHEAD: Final = declares("reads_ahead")
 """The processor requests elements upstream before elements were requested downstream."""
+BUFFER_SIZE: Final = Capability(
+    "buffer_size", lambda verification: "it does not declare buffer_size" if verification.buffer_size is None else ""
+)
+"""The processor declares how many elements it keeps at most."""
 TWO_SUBSCRIBERS: Final = Capability(
     "two subscribers",
     lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",

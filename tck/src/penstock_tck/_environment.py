@@ -10,18 +10,29 @@ from typing import Any
 
 import trio
 
-from penstock.testing import ManualPublisher, ManualSubscriber, SignalLedger, SubscriberState, Transcript
+from penstock.testing import ManualPublisher, ManualSubscriber, SignalLedger, SubscriberState, Transcript, WorkerThreads
 from penstock_tck._profile import Profile
 
 
 class Environment:
     """The `self.env` of a verification. A factory starts its tasks in `self.env.nursery`."""
 
-    def __init__(self, nursery: trio.Nursery, transcript: Transcript, profile: Profile, *, within: float) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        transcript: Transcript,
+        profile: Profile,
+        *,
+        within: float = 0.0,
+        any_thread: bool = False,
+        threads: WorkerThreads | None = None,
+    ) -> None:
         self.nursery = nursery
         self.transcript = transcript
         self.profile = profile
         self.within = within
+        self.any_thread = any_thread
+        self.threads = threads
         self.ledgers: list[SignalLedger] = []  # not the probes: see the rules of this file
         self._publishers = 0
 
@@ -32,16 +43,29 @@ class Environment:
             transcript=self.transcript,
             rule_set=self.profile.dialect,
             within=self.within,
+            any_thread=self.any_thread,
             recursion_bound=recursion_bound,
             **hooks,
         )
         self.ledgers.append(probe.ledger)
         return probe
 
-    def publisher(self) -> ManualPublisher:
-        """Return a fresh manual publisher that writes to the transcript of this run."""
+    def publisher(self, **hooks: Any) -> ManualPublisher:
+        """Return a fresh manual publisher that writes to the transcript of this run; `hooks` as in `ManualPublisher`."""
         self._publishers += 1
-        return ManualPublisher(f"p{self._publishers}", transcript=self.transcript, rule_set=self.profile.dialect, within=self.within)
+        return ManualPublisher(
+            f"p{self._publishers}",
+            transcript=self.transcript,
+            rule_set=self.profile.dialect,
+            within=self.within,
+            any_thread=self.any_thread,
+            **hooks,
+        )
+
+    @property
+    def uses_threads(self) -> bool:
+        """Whether real time passes in this run, because threads work."""
+        return self.any_thread or (self.threads is not None and self.threads.seen)
 
     def left_open(self) -> list[str]:
         """Return the names of the probes whose subscription was neither cancelled nor ended."""

@@ -27,6 +27,8 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     """How many subscribers it serves at a time."""
     reads_ahead: ClassVar[bool] = False
     """Whether it requests elements upstream before elements were requested downstream, and keeps them. Errors overtake these elements."""
+    buffer_size: ClassVar[int | None] = None
+    """How many elements it keeps at most for its subscribers, beyond those that were requested downstream; None declares no bound."""
 
     processor_output: Any = None
     """The publisher that the processor is or makes, when it is verified as a subscriber."""

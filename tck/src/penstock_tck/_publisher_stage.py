@@ -32,8 +32,8 @@ class PublisherStage(Verification):
     """Whether on_complete comes with the last element, without a further request."""
     synchronous_bound: ClassVar[int | None] = None
     """How many elements one request may signal before it returns (rule 3.4); None declares no bound."""
-    model_seeds: ClassVar[int | None] = None
-    """How many random scripts of requests and cancels are compared with the model of a stream; None: 300, or what a second permits."""
+    call_seconds: ClassVar[float | None] = None
+    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5); None declares no bound."""
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it subscribed."""
     errors_overtake: ClassVar[bool] = False
@@ -142,7 +142,7 @@ class PublisherStage(Verification):
 
     async def expect_arrived(self, probe: ManualSubscriber, count: int) -> None:
         """Expect that exactly `count` elements have arrived, read or not, and no on_error. Unread elements are read. Checkpoints."""
-        await self.settle()
+        await self.settle_all(lambda: len(probe.elements))
         await probe.drain()
         probe.check()
         fine = probe.error is None or not self.completes
@@ -176,8 +176,10 @@ class PublisherStage(Verification):
             await probe.expect_elements(min(after, len(probe.elements)))
         await probe.expect_error(error)
 
-    async def expect_silence(self, probe: ManualSubscriber) -> None:
-        """Settle, so that late signals can come; expect no signal after that, for an hour of virtual time. Checkpoints."""
+    async def expect_silence(self, probe: ManualSubscriber, *, requests_again: bool = True) -> None:
+        """Settle, so that late signals can come. Expect no signal after that, for an hour of virtual time, although the probe
+        `requests_again`. Checkpoints.
+        """
         await self.settle()
         probe.check()
         over = not probe.ledger.is_open
@@ -187,4 +189,6 @@ class PublisherStage(Verification):
         probe.silence()
         await probe.drain()
         await probe.expect_nothing()
+        if requests_again and self.profile.request_when_over_raises is None and probe.subscription is not None:
+            probe.request(1)  # rule 3.6: it does nothing, unless the subscription still lives
         await probe.expect_nothing(3600)  # virtual seconds, which pass at once

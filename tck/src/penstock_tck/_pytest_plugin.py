@@ -4,13 +4,14 @@
 * A check that does not apply makes no item. It is in the table, with the capability that is missing.
 * Collecting no check is an error. A module that has a verification of the kit among its names and yields no check is refused, unless
   it gives a reason: ``tck_verifies_nothing = "reason"``. With ``--tck-require``, a run without any check exits with an error.
-* A waived optional check is shown as an expected failure, with its reason.
+* A waived optional check is shown as an expected failure, with its reason. A vacuous one is shown as skipped: it ran, and proves nothing.
 
 With pytest-xdist, results travel from the worker processes in pytest's reports, and checks that do not apply in the `workeroutput`. The
 controlling process prints the table and writes the reports.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ from penstock_tck._check import Check, checks_of
 from penstock_tck._report import as_json, text_table
 from penstock_tck._report_html import as_html
 from penstock_tck._result import CheckResult, Outcome, from_record, result_of
-from penstock_tck._runner import run_check, validate
+from penstock_tck._runner import MOST_WATCHDOGS, give_up, run_check, validate
 from penstock_tck._verification import Verification
 from penstock_tck._verifications import is_concrete
 
@@ -36,6 +37,8 @@ class _Session:
 
     results: list[CheckResult] = attrs.field(factory=list)
     not_applicable: list[CheckResult] = attrs.field(factory=list)
+    ended: Counter[type[Verification]] = attrs.field(factory=Counter)
+    """How many checks of each verification the watchdog has ended in this process."""
 
     def all(self) -> list[CheckResult]:
         return [*self.results, *self.not_applicable]
@@ -65,11 +68,17 @@ class CheckItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the check, record its result, and raise if a rule was broken."""
-        result = run_check(_with_seeds(self.verification, self.config.getoption("tck_seeds")), self.check)
+        verification = _with_seeds(self.verification, self.config.getoption("tck_seeds"))
+        ended = self.config.stash[_SESSION].ended
+        given_up = ended[self.verification] >= MOST_WATCHDOGS
+        result = give_up(verification, self.check) if given_up else run_check(verification, self.check)
+        ended[self.verification] += result.was_ended
         self.user_properties.append((_PROPERTY, result.as_record()))
         if result.outcome is Outcome.WAIVED:
             pytest.xfail(result.seen)
-        if result.failed:
+        if result.outcome is Outcome.VACUOUS:
+            pytest.skip(f"vacuous: {result.seen}")
+        if result.failed or given_up:
             raise CheckItemFailed(result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -11,12 +11,20 @@ from penstock_tck._result import CheckResult, Outcome
 from penstock_tck._rules import Account, Rule, chapter
 
 NOT_EXERCISED: Final = "not exercised"
-_WORST_FIRST: Final = (Outcome.FAILED, Outcome.WAIVED, Outcome.PASSED, Outcome.OBSERVED, Outcome.NOT_APPLICABLE)
+_WORST_FIRST: Final = (
+    Outcome.FAILED,
+    Outcome.WAIVED,
+    Outcome.NOT_ESTABLISHED,
+    Outcome.PASSED,
+    Outcome.OBSERVED,
+    Outcome.VACUOUS,
+    Outcome.NOT_APPLICABLE,
+)
 
 
 @attrs.frozen(kw_only=True)
 class RuleRow:
-    """One rule, and every result that cites it."""
+    """One rule, and every result that cites it or saw it broken."""
 
     rule: Rule
     results: tuple[CheckResult, ...]
@@ -24,15 +32,21 @@ class RuleRow:
     @property
     def status(self) -> str:
         """The worst outcome of its results, or "not exercised" if none of its checks was run."""
-        outcomes = {result.outcome for result in self.results}
+        outcomes = {self._outcome(result) for result in self.results}
         if self.rule.account is Account.REASON and not outcomes:
             return Account.REASON.value
         return next((outcome.value for outcome in _WORST_FIRST if outcome in outcomes), NOT_EXERCISED)
 
+    def _outcome(self, result: CheckResult) -> Outcome:
+        """Return what a result says about this rule. A failure that is the breach of another rule establishes nothing."""
+        if not result.failed or self.rule.id in result.blamed:
+            return result.outcome
+        return Outcome.NOT_ESTABLISHED if result.blamed else Outcome.OBSERVED  # a recommendation that is not followed
+
     @property
     def counts(self) -> Mapping[Outcome, int]:
         """The number of results of each outcome."""
-        return Counter(result.outcome for result in self.results)
+        return Counter(map(self._outcome, self.results))
 
     @property
     def checks(self) -> list[str]:
@@ -46,7 +60,7 @@ def rule_rows(results: Iterable[CheckResult]) -> list[RuleRow]:
     cited = {rule for result in kept for rule in result.rules}
     profiles = [profile for profile in (MODERN, DRAFT) if cited & set(profile.rules)] or [MODERN]
     rules = [rule for profile in profiles for rule in profile.rules.values()]
-    return [RuleRow(rule=rule, results=tuple(result for result in kept if rule.id in result.rules)) for rule in rules]
+    return [RuleRow(rule=rule, results=tuple(result for result in kept if rule.id in {*result.rules, *result.blamed})) for rule in rules]
 
 
 def totals(results: Iterable[CheckResult]) -> dict[str, int]:
@@ -66,18 +80,22 @@ def text_table(results: Sequence[CheckResult]) -> list[str]:
 def _describe_checks(row: RuleRow) -> str:
     if not row.results:
         return row.rule.reason or "no check of this rule was run"
-    return ", ".join(_describe_check(name, [result for result in row.results if result.check == name]) for name in row.checks)
+    return ", ".join(_describe_check(name, row.rule, [result for result in row.results if result.check == name]) for name in row.checks)
 
 
-def _describe_check(name: str, results: list[CheckResult]) -> str:
+def _describe_check(name: str, rule: Rule, results: list[CheckResult]) -> str:
     """Name a check, and add more only if it did not simply pass."""
-    failed = [result.verification for result in results if result.failed]
+    failed = [result.verification for result in results if rule.id in result.blamed]
     if failed:
         return f"{name} (FAILED: {', '.join(failed)})"
+    unclear = [result for result in results if result.failed]
+    if unclear:
+        others = ", ".join(dict.fromkeys(blamed for result in unclear for blamed in result.blamed))
+        return f"{name} ({f'not established: {others} was broken' if others else 'a recommendation that is not followed'})"
     excused = [result for result in results if result.outcome is Outcome.NOT_APPLICABLE]
     if len(excused) == len(results):
         return f"{name} (not applicable: {excused[0].seen})"
-    noted = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED)]
+    noted = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED, Outcome.VACUOUS, Outcome.NOT_ESTABLISHED)]
     words = f"{name} x{len(results) - len(excused)}" if len(results) - len(excused) > 1 else name
     return f"{words} ({noted[0].outcome.value}: {noted[0].seen})" if noted else words
 

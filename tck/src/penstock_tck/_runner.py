@@ -9,18 +9,23 @@ Rules of this file
 
 import time
 from collections.abc import Collection
+from typing import Final
 
 import attrs
 import trio
 
 from penstock.api import UsageError
-from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, run_virtual, settle
-from penstock_tck._capabilities import missing_factory
+from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, WorkerThreads, run_virtual, settle
+from penstock_tck._capabilities import OWN_THREADS, missing_factory
 from penstock_tck._check import Check, Kind, checks_of
+from penstock_tck._declarations import unknown_declaration
 from penstock_tck._environment import Environment
 from penstock_tck._result import CheckResult, Outcome, result_of
-from penstock_tck._verification import CheckFailed, Verification
+from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
+
+MOST_WATCHDOGS: Final = 3
+"""After so many checks that the watchdog ended, no further check of the verification is run: each would take its seconds, too."""
 
 
 def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
@@ -33,7 +38,18 @@ def run_checks(verification: type[Verification], only: Collection[str] | None = 
     for name in only or ():
         if name not in checks:
             raise UsageError(f"{verification.__name__} has no check {name!r}, so it would not be run")
-    return [run_check(verification, check) for name, check in checks.items() if only is None or name in only]
+    results: list[CheckResult] = []
+    for name, check in checks.items():
+        if only is None or name in only:
+            ended = sum(result.was_ended for result in results)
+            results.append(run_check(verification, check) if ended < MOST_WATCHDOGS else give_up(verification, check))
+    return results
+
+
+def give_up(verification: type[Verification], check: Check) -> CheckResult:
+    """Return the result of a check that is not run, because the watchdog had to end MOST_WATCHDOGS checks before it."""
+    seen = f"not run: {MOST_WATCHDOGS} checks of {verification.__name__} did not end within {verification.watchdog_seconds:g} seconds each"
+    return result_of(verification, check, Outcome.NOT_ESTABLISHED, seen=seen)
 
 
 def run_check(verification: type[Verification], check: Check) -> CheckResult:
@@ -50,7 +66,9 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 
 def validate(verification: type[Verification]) -> None:
-    """Raise UsageError if a verification class declares something impossible."""
+    """Raise UsageError if a verification class declares something impossible, or something that the kit does not know."""
+    if unknown := unknown_declaration(verification):
+        raise UsageError(f"{verification.__name__} {unknown}")
     lacking = missing_factory(verification)
     if lacking:
         raise UsageError(f"{verification.__name__} {lacking}: the kit verifies the object that it returns")
@@ -83,56 +101,91 @@ def _apply_waiver(verification: type[Verification], check: Check, result: CheckR
 def _run_once(verification: type[Verification], check: Check, seed: int) -> CheckResult:
     transcript = Transcript()
     faults: list[str] = []
-    ends: list[tuple[str, tuple[str, ...]]] = []
+    ends: list[_End] = []
     began = time.perf_counter()
+    quiet = verification.quiet_seconds if verification.other_threads else 0.0
+    threads = WorkerThreads(seconds=verification.thread_seconds, quiet=quiet)
     with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
-            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, seed=seed))
+            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, threads, seed=seed, threads=threads))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # boundary: the implementation runs here; an exception of any kind becomes the result
             faults = _describe(error)
     if watchdog.expired:
         faults.insert(0, f"it did not end within {watchdog.seconds:g} seconds of real time: something in it is endless")
+        if threads.seen:
+            faults.insert(1, "a thread works for a task: if it waits for demand, declare thread_seconds, after which it counts as idle")
     broken = [str(violation) for violation in transcript.violations]
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
     faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
-    observed, left_open = ends[0] if ends else ("", ())
+    end = ends[0] if ends else _End()
     return result_of(
         verification,
         check,
-        _outcome(check, faults),
-        seen="\n".join(dict.fromkeys(faults)) or observed,
-        transcript=transcript.text() if faults or observed else "",
+        _outcome(check, faults, end),
+        seen="\n".join(dict.fromkeys(faults)) or end.observed or end.missing,
+        transcript=transcript.text() if faults or end.observed else "",
         seconds=time.perf_counter() - began,
         seed=seed,
-        left_open=left_open,
+        left_open=end.left_open,
+        broken=_broken(verification, transcript),
+        was_ended=watchdog.expired,
     )
 
 
-def _outcome(check: Check, faults: list[str]) -> Outcome:
+def _broken(verification: type[Verification], transcript: Transcript) -> tuple[str, ...] | None:
+    """Return the rules whose breach was recorded, None if none was. The draft has no number for some: then the check's rules are blamed."""
+    rules = dict.fromkeys(violation.rule for violation in transcript.violations if violation.rule in verification.profile.rules)
+    return tuple(rules) or None
+
+
+@attrs.frozen(kw_only=True)
+class _End:
+    """How the body of a check ended: its observation, the evidence that it missed, and the probes that it left open."""
+
+    observed: str = ""
+    missing: str = ""
+    left_open: tuple[str, ...] = ()
+
+
+def _outcome(check: Check, faults: list[str], end: _End) -> Outcome:
     if faults:
         return Outcome.FAILED
+    if end.missing:
+        return Outcome.VACUOUS
     return Outcome.OBSERVED if check.kind is Kind.OBSERVATION else Outcome.PASSED
 
 
 async def _run_body(
-    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog
-) -> tuple[str, tuple[str, ...]]:
-    """Run the body of the check under a fresh nursery; return what it observed, and the probes that it left open."""
-    observed: object = None  # if the watchdog cancels the nursery, these two keep their initial values
-    left_open: tuple[str, ...] = ()
+    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog, threads: WorkerThreads
+) -> _End:
+    """Run the body of the check under a fresh nursery; return how it ended."""
+    end = _End()  # it stays so if the watchdog cancels the nursery
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
         stage = verification()
-        stage.env = Environment(nursery, transcript, verification.profile, within=verification.settle_seconds)
-        observed = await getattr(stage, check.name)()
+        if not OWN_THREADS.lack(verification):
+            threads.until_idle = stage.until_threads_idle
+        stage.env = Environment(
+            nursery,
+            transcript,
+            verification.profile,
+            within=verification.settle_seconds,
+            any_thread=verification.other_threads,
+            threads=threads,
+        )
+        observed, missing = None, ""
+        try:
+            observed = await getattr(stage, check.name)()
+        except Vacuous as vacuous:
+            missing = str(vacuous)
         # Signals that come after the end of the body are judged, too.
         await settle()
-        left_open = tuple(stage.env.left_open())
+        end = _End(observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open()))
         nursery.cancel_scope.cancel()
-    return str(observed or ""), left_open
+    return end
 
 
 def _describe(error: BaseException) -> list[str]:

@@ -60,6 +60,25 @@ class InterceptedPublisher:
         self._after(subscriber)
 
 
+class LatePublisher:
+    """A publisher that answers a subscriber later: `arrive()` subscribes to `publisher` those that have come."""
+
+    def __init__(self, publisher: Any) -> None:
+        self._publisher = publisher
+        # Bounded: a processor subscribes once.
+        self._waiting: list[Any] = []
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        """Keep the subscriber."""
+        self._waiting.append(subscriber)
+
+    def arrive(self) -> None:
+        """Subscribe all that wait."""
+        waiting, self._waiting = self._waiting, []
+        for subscriber in waiting:
+            self._publisher.subscribe(subscriber)
+
+
 class _CountingSubscription(Subscription):
     def __init__(
         self,

@@ -1,12 +1,13 @@
 """The base of all verifications: a profile, an environment, a settling time, waivers, and methods that fail a check."""
 
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import trio
 
 from penstock.testing import ManualPublisher, ManualSubscriber, is_dropped, referrers, settle, shown
+from penstock_tck._capabilities import optional_hook
 from penstock_tck._environment import Environment
 from penstock_tck._profile import MODERN, Profile
 
@@ -15,6 +16,10 @@ T = TypeVar("T")
 
 class CheckFailed(AssertionError):
     """A check saw something that breaks its rules. The text says what."""
+
+
+class Vacuous(Exception):
+    """A check ran to its end, but nothing came that it could have judged. The text says what was missing."""
 
 
 class Verification:
@@ -29,8 +34,16 @@ class Verification:
     """What "eventually" means here: when all tasks are blocked, or after this many virtual seconds more."""
     watchdog_seconds: ClassVar[float] = 5.0
     """Real seconds after which a run of one check is ended. Only an endless run needs them."""
+    thread_seconds: ClassVar[float] = 5.0
+    """Real seconds after which a thread that works for a task (`trio.to_thread.run_sync`) counts as idle: it may wait for demand."""
+    other_threads: ClassVar[bool] = False
+    """Whether signals and calls may come from other threads than the run's, one after the other."""
+    quiet_seconds: ClassVar[float] = 0.02
+    """With `other_threads`: real seconds in which nothing must happen before all is settled."""
     recursion_bound: ClassVar[int] = 1
     """How deep calls of on_next may be nested (rule 3.3)."""
+    model_seeds: ClassVar[int | None] = None
+    """How many random scripts a check compares with its model; None: 300, or what a second of the processor permits."""
     waivers: ClassVar[Mapping[str, str]] = {}
     """Optional checks that may fail, each with the reason. A waiver that is no longer needed fails."""
     abstract: ClassVar[bool] = False
@@ -41,15 +54,19 @@ class Verification:
 
     env: Environment
 
+    @optional_hook
+    async def until_threads_idle(self) -> None:
+        """Return when your own threads have nothing more to do. With this hook, `quiet_seconds` is not needed."""
+
     # ------------------------------------------------------------------ for check bodies
 
     def probe(self, **hooks: Any) -> ManualSubscriber:
         """Return a fresh recording subscriber; `hooks` as in `penstock.testing.ManualSubscriber`."""
         return self.env.subscriber(**{"recursion_bound": self.recursion_bound, **hooks})
 
-    def manual_publisher(self) -> ManualPublisher:
-        """Return a fresh publisher that emits on command."""
-        return self.env.publisher()
+    def manual_publisher(self, **hooks: Any) -> ManualPublisher:
+        """Return a fresh publisher that emits on command; `hooks` as in `penstock.testing.ManualPublisher`."""
+        return self.env.publisher(**hooks)
 
     def fail(self, seen: str) -> NoReturn:
         """End the check. `seen` gives the observed and the expected behaviour."""
@@ -59,6 +76,11 @@ class Verification:
         """End the check with `seen` unless `holds`."""
         if not holds:
             raise CheckFailed(seen)
+
+    def require_evidence(self, came: object, missing: str) -> None:
+        """End the check as vacuous unless something came that it could judge. `missing` says what did not come."""
+        if not came:
+            raise Vacuous(missing)
 
     def note(self, text: str) -> None:
         """Write a line into the transcript."""
@@ -72,6 +94,14 @@ class Verification:
         if self.settle_seconds:
             await trio.sleep(self.settle_seconds)
             await settle()
+
+    async def settle_all(self, progress: Callable[[], int]) -> None:
+        """Settle, and again while that brings progress: with `settle_seconds`, a slow stream needs them several times. Checkpoints."""
+        before = -1
+        while before < (before := progress()):
+            await self.settle()
+            if not self.settle_seconds:
+                return
 
     def verify_dropped(self, reference: Any, what: str) -> None:
         """End the check unless the object of the weak reference is gone. The message names the objects that refer to it."""

@@ -6,6 +6,7 @@ import trio
 
 from penstock.api import UNBOUNDED, add_demand
 from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription, SlowDraftPublisher, SlowDraftSubscription
+from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
 
 
@@ -63,6 +64,15 @@ class OverflowsWithTheWrongType(HonestDraftSubscription):
 
 class OverflowsAtTheBound(HonestDraftSubscription):
     """A demand of 2^63-1 is refused."""
+
+    def is_too_much(self, n: int) -> bool:
+        return self.demand + n >= UNBOUNDED
+
+
+class RefusesTheBoundSynchronously(HonestDraftSubscription):
+    """It signals inside request_more, and refuses a demand of exactly 2^63-1."""
+
+    pump = HonestSubscription.pump
 
     def is_too_much(self, n: int) -> bool:
         return self.demand + n >= UNBOUNDED
@@ -172,6 +182,13 @@ class KeepsItsSubscribers(DraftPublisher):
 
 
 SABOTEURS = [
+    publisher_saboteur(
+        RefusesTheBoundSynchronously,
+        {
+            "a_demand_at_the_bound_is_served": "expected on_next, but got on_error(InvalidStateError",
+            "cancel_stops_an_endless_stream": "no element came of a demand of 2^63-1",
+        },
+    ),
     publisher_saboteur(
         IgnoresRequestsWhenOver,
         {"request_more_on_a_cancelled_subscription_raises": "returned normally, but it must raise InvalidStateError"},

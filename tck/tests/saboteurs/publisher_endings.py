@@ -152,6 +152,7 @@ SABOTEURS = [
         GoesOnAfterCompletion,
         {"nothing_follows_on_complete": "on_next arrived after the end"},
         also=[
+            "cancel_returns_normally_after_on_complete",
             "after_on_complete_the_subscription_counts_as_cancelled",
             "demand_above_the_limit_counts_as_unbounded",
             "fewer_elements_than_requested_end_with_on_complete",
@@ -165,6 +166,7 @@ SABOTEURS = [
         GoesOnAfterFailure,
         {"nothing_follows_the_failure_of_the_publisher": "on_next arrived after the end"},
         also=[
+            "cancel_returns_normally_after_a_failure",
             "a_source_that_raises_ends_the_stream_with_on_error",
             "the_error_of_the_source_arrives_unwrapped",
             "the_failure_of_the_source_drops_the_subscriber",

@@ -199,6 +199,7 @@ SABOTEURS = [
         ServesAfterARaiseInOnNext,
         {"a_subscriber_that_raises_in_on_next_is_cancelled": "on_next arrived although the subscription was cancelled long ago"},
         also=[
+            "a_subscriber_that_raises_does_not_affect_the_others",
             "a_subscriber_that_raises_is_dropped",
         ],
     ),

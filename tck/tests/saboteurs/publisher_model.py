@@ -3,9 +3,7 @@
 import trio
 
 from tck.tests._honest_publishers import HonestSubscription, TaskSubscription
-from tck.tests._saboteur import publisher_saboteur
-
-MODEL = "random_requests_and_cancels_follow_the_model"
+from tck.tests._saboteur import MODEL, publisher_saboteur
 
 
 class ForgetsARequestDuringACheckpoint(TaskSubscription):
@@ -75,12 +73,18 @@ SABOTEURS = [
     publisher_saboteur(ForgetsARequestDuringACheckpoint, {MODEL: "were requested, and"}),
     publisher_saboteur(CountsARequestInsideOnNextTwice, {MODEL: "1.1"}),
     publisher_saboteur(ReplacesTheDemandInsideOnNext, {MODEL: "were requested, and"}),
-    publisher_saboteur(IgnoresACancelInsideOnSubscribe, {MODEL: "1.8"}),
-    publisher_saboteur(IgnoresACancelInsideOnNext, {MODEL: "1.8"}),
+    publisher_saboteur(IgnoresACancelInsideOnSubscribe, {MODEL: "1.8"}, also=["nothing_comes_after_a_cancel_inside_on_subscribe"]),
+    publisher_saboteur(IgnoresACancelInsideOnNext, {MODEL: "1.8"}, also=["nothing_comes_after_a_cancel_inside_on_next"]),
     publisher_saboteur(
         IgnoresACancelBehindTheFirstRequest,
         {MODEL: "1.8"},
-        also=["request_signals_no_more_than_declared_before_it_returns", "a_cancel_before_a_slow_element_drops_the_subscriber"],
+        also=[
+            "request_signals_no_more_than_declared_before_it_returns",
+            "a_cancel_before_a_slow_element_drops_the_subscriber",
+            "cancel_makes_no_signal",
+            "cancel_returns_normally_in_every_state",
+            "nothing_comes_after_a_cancel_inside_on_subscribe",
+        ],
     ),
     publisher_saboteur(IgnoresALateCancel, {MODEL: "1.8"}),
 ]

@@ -24,7 +24,7 @@ PUBLISHERS: dict[str, tuple[int, Iterable[bytes]]] = {
 SERVED_WITHOUT_END = ("numbers", "fixed")
 
 
-EXTENSION_OF = {0x42: 2, 0x43: 2, 0x44: 3, 0x45: 6}
+EXTENSION_OF = {0x40: 1, 0x41: 1, 0x42: 2, 0x43: 2, 0x44: 3, 0x45: 6}
 """The extension of each message of one, without those of requests."""
 
 
@@ -236,7 +236,12 @@ class RsioServer:
             self.buffer = b""
 
     async def on_extension(self, kind: int, body: bytes) -> None:
-        if kind == 0x45:
+        if kind == 0x40:
+            if len(body) > 125:
+                await self.refuse("long-ping-taken", "protocol:ping")
+            elif not self.has_fault("ping-unanswered"):
+                await self.send(0x41, body=body[:9] if self.has_fault("pong-cut") else body)
+        elif kind == 0x45:
             if not body:
                 await self.refuse("drain-unread", "protocol:drain")
             if self.has_fault("drain-stops-streams"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 from penstock_tck.wire import OFFERS, Level, Requirement, Target, Verdict, check_target, requirements
+from penstock_tck.wire._rsio_encoding_rows import ENCODINGS
 from penstock_tck.wire._tables import TABLES
 from trio.testing import MockClock
 
@@ -21,10 +22,13 @@ from tck.tests.wire._scripted_target import REGISTRY, failed_requirements, faili
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
 SCRIPTS = {"reactivesocket": rs_server, "rsio": rsio_server}
-UNASKED = {"rsio": {"hello-discarded", "auth-refused", "auth-unreadable"}, "reactivesocket": set()}
-"""Requirements that penstock's example does not support: one binds clients, and the service examines no credentials."""
+AUTH = {"rsio": ["auth-refused", "auth-unreadable"], "reactivesocket": ["auth-setup", "auth-setup-unreadable"]}
+ENCODED = {row.name for row in ENCODINGS.rows}
+UNASKED = {"rsio": {"hello-discarded", *ENCODED, *AUTH["rsio"]}, "reactivesocket": set(AUTH["reactivesocket"])}
+"""Requirements that penstock's example does not support: one binds clients, the service examines no credentials, and the encodings of the
+plugins are not installed.
+"""
 
-AUTH = ["auth-refused", "auth-unreadable"]
 LENGTHS = {"frame-length", "frame-length-reserved", "frame-length-short", "frame-length-huge", "frame-cut"}
 MUSTS = {
     # Every line of the drafts with a MUST or a must for one of the sides. Lines for authors of extensions and transports are left out.
@@ -65,12 +69,13 @@ def test_penstocks_server_passes_every_requirement(dialect: str, scheme: str, mo
     assert failed == ({}, lengths | UNASKED[dialect])
 
 
-async def test_penstocks_server_with_authentication_passes_its_requirements(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("dialect", sorted(TABLES))
+async def test_penstocks_server_with_authentication_passes_its_requirements(dialect: str, autojump_clock: MockClock) -> None:
     """The example has none, so this one is checked by itself."""
     service = Service(authenticate=lambda _scheme, token, _peer: token == b"known")
-    async with serve(service, "rsio+memory://guarded", registry=REGISTRY):
-        results = await check_target("rsio+memory://guarded", only=AUTH, registry=REGISTRY)
-    assert [(result.name, result.verdict) for result in results] == [(name, Verdict.PASS) for name in AUTH]
+    async with serve(service, f"{dialect}+memory://guarded", registry=REGISTRY):
+        results = await check_target(f"{dialect}+memory://guarded", only=AUTH[dialect], registry=REGISTRY)
+    assert [(result.name, result.verdict) for result in results] == [(name, Verdict.PASS) for name in AUTH[dialect]]
 
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))

@@ -1,15 +1,17 @@
 """`Service(authenticate=…, authorize=…)` and `credentials=`, over both protocols and real connections."""
 
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
+import trustme
 
 import penstock
 from penstock import Credentials
 from penstock.api import AuthRefused, PublisherFailed, Rejected, UsageError
-from penstock.plugins import PeerIdentity
+from penstock.plugins import PeerIdentity, Tls, TransportOptions
 
 PROTOCOLS = ["", "reactivesocket+"]
 TOKENS = {b"swordfish": "alice", b"tuna": "bob"}
@@ -182,3 +184,127 @@ async def test_what_the_setup_function_returns_is_the_principal() -> None:
             penstock.subscribe(f"{server.addresses[0]}#me", serializer="json", setup=b"x") as stream,
         ):
             assert [element async for element in stream] == [[principal]]
+
+
+# --- the server shows credentials to its clients
+
+OF_SERVER = Credentials.bearer("lighthouse")
+
+
+def the_server(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+    return "the lighthouse" if (scheme, data) == ("bearer", b"lighthouse") else None
+
+
+async def the_server_later(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+    await trio.sleep(0.01)
+    return the_server(scheme, data, peer)
+
+
+def anybody(scheme: str, data: bytes, peer: PeerIdentity) -> str:
+    return "somebody"
+
+
+@pytest.mark.parametrize("examine", [the_server, the_server_later])
+@pytest.mark.parametrize("own", [None, Credentials.bearer("swordfish")])
+async def test_a_client_knows_its_server_by_the_credentials_of_the_server(autojump_clock: object, examine: Any, own: Any) -> None:
+    """The publishers of the client see the principal of the server, and its `authorize` decides by it."""
+    seen: list[Any] = []
+    offered = penstock.Service(authorize=lambda principal, name: principal == "the lighthouse")
+
+    @offered.publisher("report", serializer="text")
+    async def report(peer: PeerIdentity) -> AsyncIterator[str]:
+        seen.append(peer.principal)
+        yield "calm"
+
+    async with penstock.serve(service_with(anybody), "memory://a", credentials=OF_SERVER) as server:
+        options: Any = {"credentials": own, "authenticate": examine, "service": offered}
+        async with penstock.connect(server.addresses[0], **options) as peer:
+            assert await peer.request("whoami", type=str) == "somebody"
+            assert peer.identity.principal == "the lighthouse"
+            async with server.peers[0].subscribe("report", serializer="text") as stream:
+                assert [each async for each in stream] == ["calm"]
+        assert await read(server.addresses[0], credentials=own, authenticate=examine) == ["somebody"]
+    assert seen == ["the lighthouse"]
+
+
+@pytest.mark.parametrize("shown", [Credentials.bearer("guess"), Credentials("bearer")])
+@pytest.mark.parametrize("examine", [the_server, the_server_later])
+async def test_a_client_refuses_a_server_with_wrong_credentials_after_250_ms(
+    autojump_clock: object, examine: Any, shown: Credentials
+) -> None:
+    """No request reaches that server."""
+    service = service_with(anybody)
+    async with penstock.serve(service, "memory://a", credentials=shown) as server:
+        began = trio.current_time()
+        with pytest.raises(AuthRefused, match="refused the credentials of the other side") as refused:
+            await read(server.addresses[0], authenticate=examine)
+        assert refused.value.processed is False
+        assert trio.current_time() - began == pytest.approx(0.25, abs=0.06)
+        await trio.sleep(1)
+        assert server.statistics().sending.opened == 0
+
+
+async def test_a_server_without_credentials_is_refused(autojump_clock: object) -> None:
+    """At once if it examines nothing itself, and at the end of the handshake's time if it does."""
+    for authenticate, seconds in ((None, 0.25), (anybody, 10)):
+        async with penstock.serve(service_with(authenticate), "memory://a") as server:
+            began = trio.current_time()
+            with pytest.raises(AuthRefused):
+                await read(server.addresses[0], authenticate=the_server)
+            assert trio.current_time() - began == pytest.approx(seconds, abs=0.1)
+
+
+async def test_both_sides_of_a_unix_socket_know_each_other_by_their_users(tmp_path: Any) -> None:
+    """The scheme is ``unix`` in both directions, without credentials."""
+
+    def same_user(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+        return f"uid {peer.credentials.uid}" if scheme == "unix" and peer.credentials is not None and not data else None
+
+    me = f"uid {os.getuid()}"
+    async with penstock.serve(service_with(same_user), f"unix://{tmp_path}/s", credentials=Credentials("unix")) as server:
+        assert await read(server.addresses[0], authenticate=same_user) == [me]
+        async with penstock.connect(server.addresses[0], authenticate=lambda *_: "it") as peer:
+            await peer.wait_accepted()
+            assert peer.identity.principal == "it"
+
+
+@pytest.mark.parametrize("own", [None, Credentials("mtls")])
+async def test_both_sides_know_each_other_by_their_certificates(tmp_path: Any, own: Any) -> None:
+    """The scheme is ``mtls`` in both directions, whether the server shows it or has no credentials."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("127.0.0.1", "alice@example.org"):
+        authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+
+    def by_name(scheme: str, data: bytes, peer: PeerIdentity) -> Any:
+        return peer.certificate is not None and (scheme, data) == ("mtls", b"") and peer.certificate.names[0]
+
+    def options(name: str) -> TransportOptions:
+        return TransportOptions(tls=Tls(certificate=tmp_path / f"{name}.pem", authorities=tmp_path / "ca.pem"))
+
+    service = service_with(by_name)
+    async with penstock.serve(service, "tls://127.0.0.1:0", options=options("127.0.0.1"), credentials=own) as server:
+        url, examine = server.addresses[0], by_name if own else None
+        async with penstock.connect(url, authenticate=examine, options=options("alice@example.org")) as peer:
+            assert await peer.request("whoami", type=str) == "email:alice@example.org"
+            assert peer.identity.principal == ("IP Address:127.0.0.1" if own else None)
+
+
+def test_credentials_of_a_server_that_would_reach_every_stranger_are_refused_at_the_call() -> None:
+    """A service that examines no client lets everybody in. No error repeats the credentials."""
+    for service, extra, text in (
+        (penstock.Service(), OF_SERVER, "a stranger could show them"),
+        (service_with(anybody), "lighthouse", "give Credentials.bearer"),
+        (service_with(anybody), Credentials.bearer("lighthouse" * 7000), "takes no more than"),
+    ):
+        with pytest.raises(UsageError, match=text) as wrong:
+            penstock.serve(service, "memory://a", credentials=extra)
+        assert "lighthouse" not in str(wrong.value)
+
+
+def test_a_function_that_examines_the_server_is_refused_where_no_credentials_can_come() -> None:
+    """ReactiveSocket has no verdict, and a string is no function."""
+    with pytest.raises(UsageError, match="shows no credentials over the protocol 'reactivesocket'"):
+        penstock.connect("reactivesocket+memory://a", authenticate=the_server)
+    with pytest.raises(UsageError, match="give a function"):
+        penstock.connect("memory://a", authenticate="lighthouse")  # type: ignore[arg-type]  # it must be a function

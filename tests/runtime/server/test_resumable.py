@@ -284,6 +284,32 @@ async def test_a_client_with_credentials_shows_them_again(autojump_clock: trio.t
     assert seen == ["anna", "anna"]
 
 
+async def test_both_sides_examine_each_other_again(autojump_clock: trio.testing.MockClock) -> None:
+    """The server shows its credentials on the next transport, too."""
+    seen: list[str] = []
+
+    def authenticate(_scheme: str, data: bytes, _peer: Any) -> str:
+        seen.append(data.decode())
+        return data.decode()
+
+    service = Service(authenticate=authenticate)
+
+    @service.request("ask")
+    async def ask() -> str:
+        return "answer"
+
+    examined: Any = {"credentials": Credentials.bearer("anna"), "authenticate": authenticate}
+    async with (
+        serve(service, URL, limits=LIMITS, resume=True, credentials=Credentials.bearer("server")),
+        connect(URL, limits=LIMITS, resume=True, **examined) as peer,
+    ):
+        assert await peer.request("ask", type=str) == "answer"
+        await cut(peer)
+        assert await peer.request("ask", type=str) == "answer"
+        assert peer.statistics().resumed == 1
+    assert seen == ["anna", "server"] * 2
+
+
 async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(autojump_clock: trio.testing.MockClock) -> None:
     """A server that is full takes no other client meanwhile. The one that comes back needs no second place."""
     limits = replace(LIMITS, max_connections=1)

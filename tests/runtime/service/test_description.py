@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock.api import NotAvailable, PublisherFailed, Rejected, UsageError
+from penstock.logs import Retention, RingLog
 from penstock.plugins import PeerIdentity
 from penstock.runtime import DESCRIPTION
 from penstock.runtime.service._description import entry_of, summary_of
@@ -83,6 +84,15 @@ async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
     }
     assert (entries["raw"]["elements"], entries["raw"]["serializer"], entries["raw"]["summary"]) == ("bytes", "bytes", "")
     assert (entries["odd"]["elements"], entries["odd"]["serializer"]) == ("", "json")
+
+
+async def test_a_published_log_says_that_its_elements_have_positions() -> None:
+    """Its elements are bytes. An entry without `positions` is that of a publisher that keeps none."""
+    service = penstock.Service(describe=True)
+    service.publish("orders", RingLog(retention=Retention(max_count=10)))
+    [entry] = [each for each in await described(service) if each["name"] == "orders"]
+    assert (entry["serializer"], entry["elements"], entry["positions"]) == ("bytes", "bytes", True)
+    assert all("positions" not in entry for entry in await described(service_with()))
 
 
 async def test_a_service_does_not_describe_itself_unless_its_program_says_so() -> None:

@@ -9,19 +9,22 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from threading import Lock
 from typing import Final
 
+from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer_provider
 
 from penstock.api import printable
-from penstock.plugins import Outcome, StreamEnded, StreamOpened, hookimpl
+from penstock.plugins import ConnectionOpened, Factory, Outcome, StreamEnded, StreamOpened, hookimpl
 from penstock_metrics._hooks import MEASUREMENTS
 from penstock_metrics._measurements import Measurements
 from penstock_metrics._publishers import OTHER
 from penstock_metrics._snapshot import Snapshot
 from penstock_metrics._table import METRICS, Kind, Metric
+from penstock_metrics._trace_context import ActiveTraceContext, TraceContext
 
 MOST_SPANS: Final = 10_000
 """Spans that are open at a time. Streams beyond them have none."""
@@ -79,28 +82,55 @@ def _callback(metric: Metric, snapshots: _SharedSnapshot) -> Callable[[CallbackO
 
 
 class Spans:
-    """An observer that makes a span for each stream and request: of the kind server if this side publishes, else of the kind client."""
+    """An observer that makes a span for each stream and request: of the kind server if this side publishes, else of the kind client.
 
-    def __init__(self, tracer_provider: TracerProvider | None = None, *, most: int = MOST_SPANS) -> None:
-        """Without a provider the global one is used. At most `most` spans are open at a time."""
+    It also offers the extension *trace-context*: if the peer has it too, the span of a publisher is a child of that of its subscriber.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None, *, most: int = MOST_SPANS, propagate: bool = True) -> None:
+        """Without a provider the global one is used. At most `most` spans are open at a time.
+
+        With `propagate` the contexts of traces cross RS.io connections. The first requests of a client then wait for the server's hello.
+        """
         self._tracer = (tracer_provider or get_tracer_provider()).get_tracer(_SCOPE)
         self._most = most
+        self._propagates = propagate
         self._open: dict[tuple[int, int, bool], Span] = {}  # by connection, id and direction; bounded by `most`
+        self._unreported: set[tuple[int, int, bool]] = set()  # those of `_open` whose streams were not reported yet
+        # Both are bounded by the connections.
+        self._opening: list[ActiveTraceContext] = []
+        self._links: dict[int, ActiveTraceContext] = {}
+
+    # --- the hooks
+
+    @hookimpl
+    def penstock_extensions(self) -> list[Factory]:
+        """Offer the extension that carries contexts."""
+        if not self._propagates:
+            return []
+        make = partial(TraceContext, self)
+        return [Factory(name=TraceContext.name, id=TraceContext.id, make=make, summary="carries the contexts of traces")]
+
+    @hookimpl
+    def penstock_connection_opened(self, event: ConnectionOpened) -> None:
+        """Give the extension of a connection the number that streams are reported with."""
+        # By the object: the link of an extension and the event have the same one.
+        for link in self._opening:
+            if link.peer is event.peer:
+                self._opening.remove(link)
+                link.connection = event.connection
+                self._links[event.connection] = link
+                return
 
     @hookimpl
     def penstock_stream_opened(self, event: StreamOpened) -> None:
-        """Begin a span."""
-        if len(self._open) >= self._most:
+        """Begin a span, unless the extension has begun it."""
+        key = event.connection, event.stream, event.outbound
+        if key in self._unreported:
+            self._unreported.discard(key)
             return
-        self._open[event.connection, event.stream, event.outbound] = self._tracer.start_span(
-            f"penstock {event.pattern or OTHER}",
-            kind=SpanKind.SERVER if event.outbound else SpanKind.CLIENT,
-            attributes={
-                "penstock.connection": event.connection,
-                "penstock.stream": event.stream,
-                "penstock.publisher": printable(event.publisher),
-            },
-        )
+        link = self._links.get(event.connection) if event.outbound else None
+        self._begin(key, event.publisher, event.pattern, None if link is None else link.take(event.stream))
 
     @hookimpl
     def penstock_stream_ended(self, event: StreamEnded) -> None:
@@ -114,3 +144,47 @@ class Spans:
         if event.outcome in {Outcome.FAILED, Outcome.LOST}:
             span.set_status(Status(StatusCode.ERROR, event.outcome.value))
         span.end()
+
+    # --- for the extension
+
+    def add_link(self, link: ActiveTraceContext) -> None:
+        """Note that the extension runs on a connection that is not open yet."""
+        self._opening.append(link)
+
+    def remove_link(self, link: ActiveTraceContext) -> None:
+        """Note that the connection is over."""
+        if link in self._opening:
+            self._opening.remove(link)
+        if self._links.pop(link.connection, None) is not None:
+            for connection, stream, _ in [key for key in self._unreported if key[0] == link.connection]:
+                self.end_unreported(connection, stream)
+
+    def span_of(self, connection: int, stream: int, publisher: str) -> Span | None:
+        """Return the span of a stream of this side that is about to be opened; None if too many are open."""
+        key = connection, stream, False
+        span = self._open.get(key)
+        if span is None:
+            # In the task of the program: the span that is current there is the parent. The stream is reported right after this.
+            span = self._begin(key, publisher, "", None)
+            if span is not None:
+                self._unreported.add(key)
+        return span
+
+    def end_unreported(self, connection: int, stream: int) -> None:
+        """End the span of a stream of this side that has ended before it was reported."""
+        key = connection, stream, False
+        if key in self._unreported:
+            self._unreported.discard(key)
+            self._open.pop(key).end()
+
+    def _begin(self, key: tuple[int, int, bool], publisher: str, pattern: str, parent: Context | None) -> Span | None:
+        if len(self._open) >= self._most:
+            return None
+        connection, stream, is_served = key
+        span = self._open[key] = self._tracer.start_span(
+            f"penstock {pattern or OTHER}",
+            context=parent,
+            kind=SpanKind.SERVER if is_served else SpanKind.CLIENT,
+            attributes={"penstock.connection": connection, "penstock.stream": stream, "penstock.publisher": printable(publisher)},
+        )
+        return span

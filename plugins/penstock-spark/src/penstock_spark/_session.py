@@ -12,6 +12,9 @@ from penstock.api import UsageError
 
 INSTALL: Final = "pip install 'penstock-spark[spark]'"
 
+OLDEST_PYSPARK: Final = (4, 2)
+"""Older ones have no limit for a batch of a source in Python, which is where demand meets Spark."""
+
 NEWEST_PANDAS: Final = 2
 """pyspark 4 does not work with pandas 3."""
 
@@ -47,6 +50,10 @@ def check_requirements() -> None:
     """Raise UsageError if pyspark, a fitting pandas or Java is missing."""
     if find_spec("pyspark") is None:
         raise UsageError(f"this needs pyspark; install it with: {INSTALL}")
+    found = version("pyspark")
+    if tuple(int(part) for part in found.split(".")[:2]) < OLDEST_PYSPARK:
+        wanted = ".".join(map(str, OLDEST_PYSPARK))
+        raise UsageError(f"this needs pyspark {wanted} or newer, and {found} is installed; update it with: {INSTALL}")
     if find_spec("pandas") is None:
         raise UsageError(f"pyspark needs pandas; install it with: {INSTALL}")
     found = version("pandas")

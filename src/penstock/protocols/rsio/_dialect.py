@@ -78,6 +78,7 @@ class RsioDialect:
     default_extensions: ClassVar[frozenset[int]] = frozenset()  # all are taken
     takes_encodings: ClassVar[bool] = True
     examines_peers: ClassVar[bool] = True
+    has_verdicts: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     alpn: ClassVar[str] = "rsio/0"
 
@@ -452,7 +453,10 @@ class RsioDialect:
     def _refusal(self, reason: str) -> Rejected | None:
         """Return the error of streams whose subscribes met a server that did not let this client in, and said so in place of its hello."""
         if reason == AUTH:
-            text = f"the server did not let this client in: {explain_connection_end(reason)}"
+            sides = (
+                "the server did not let this client in" if self._channel.role is Role.CLIENT else "the client did not let this server in"
+            )
+            text = f"{sides}: {explain_connection_end(reason)}"
             return AuthRefused(text, processed=not self._extensions.is_silent)
         # GREETING means: in the place of the server's hello. After the hello the same text promises nothing.
         if self._channel.state is not ConnectionState.GREETING:

@@ -6,7 +6,7 @@ from typing import Final, Unpack
 
 import attrs
 
-from penstock.api import Credentials, Extension, Limits, UsageError
+from penstock.api import Credentials, Extension, Limits, UsageError, shown
 from penstock.core import Report, log_violation
 from penstock.plugins import Reconnect, Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock.runtime.client._open_connection import OpenConnection
@@ -15,15 +15,18 @@ from penstock.runtime.client._reconnecting import ReconnectingConnection
 from penstock.runtime.client._url_sources import check_connectable
 from penstock.runtime.connection import (
     DEFAULT_DIALECT,
+    Authenticate,
     ConnectionSettings,
     MemoryBudget,
     NegotiableExtensions,
     NoOptions,
     Peer,
     auth_extension,
+    check_credentials,
     check_examines,
     check_resume,
     check_transport,
+    check_verdicts,
     dialect_at,
     dialect_factory,
     encoding_asked,
@@ -43,6 +46,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     service: Service | None = None,
     setup: bytes = b"",
     credentials: Credentials | None = None,
+    authenticate: Authenticate | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -60,8 +64,9 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
     `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it, `Rejected` is raised from the requests
     and at the end of the block. `credentials` go to the server before any request; if it refuses them, requests raise `AuthRefused`.
-    `service` is what the peer may subscribe to; either side publishes. `extensions` are negotiated with the peer. By default RS.io has
-    all that plugins offer, and with ``()`` none (strict version 0); ReactiveSocket has none.
+    `authenticate` examines the server in the same way as `Service(authenticate=…)` examines clients, before any request is sent. `service`
+    is what the peer may subscribe to; either side publishes. `extensions` are negotiated with the peer. By default RS.io has all that
+    plugins offer, and with ``()`` none (strict version 0); ReactiveSocket has none.
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example; any other is refused. Give it for a URL
     from a configuration: ``exec:`` starts a program.
     `encoding` names an encoding that a plugin brings (``"msgpack"``): the messages of RS.io are in it if the server has it. Elements stay.
@@ -77,44 +82,57 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     check_permitted(parsed, transports)
     if parsed.publisher is not None:
         raise UsageError(f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for a whole connection: use subscribe() for one")
-    if service is not None and not isinstance(service, Service):
-        raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
+    _check_service(service, registry)
     check_connectable(registry, parsed)
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
-    if service is not None:
-        service.check(registry)  # if not, a publisher without its serializer would fail at the first subscribe of the peer
-    asked = encoding_asked(registry, encoding, dialect_at(registry, parsed))
-    negotiable = extensions_for(registry, extensions, on_violation, encodings=asked)
+    dialect = dialect_at(registry, parsed)
+    negotiable = extensions_for(registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect))
     return (OpenConnection if reconnect is None else ReconnectingConnection)(
         parsed,
         _settings(service, registry, limits, on_violation),
         setup=bytes(setup),  # a copy: with `reconnect` it is sent again, and the program may change its bytearray meanwhile
-        extensions=with_credentials(negotiable, parsed, credentials, registry, limits, setup),
+        extensions=with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,
-        resume=check_resume(resume, [dialect_at(registry, parsed)], url),
+        resume=check_resume(resume, [dialect], url),
     )
 
 
-def with_credentials(  # what must be known to refuse a mistake at the call
-    extensions: NegotiableExtensions, url: Url, credentials: object, registry: Registry, limits: Limits, setup: bytes
+def _check_service(service: object, registry: Registry) -> None:
+    if service is None:
+        return
+    if not isinstance(service, Service):
+        raise UsageError(f"connect() was given service={service!r}; give a penstock.Service: what the peer may subscribe to")
+    service.check(registry)  # if not, a publisher without its serializer would fail at the first subscribe of the peer
+
+
+def with_auth(  # what must be known to refuse a mistake at the call
+    extensions: NegotiableExtensions,
+    url: Url,
+    credentials: Credentials | None,
+    authenticate: Authenticate | None,
+    registry: Registry,
+    limits: Limits,
+    setup: bytes,
 ) -> NegotiableExtensions:
-    """Add the extension that shows `credentials`. Raises UsageError if they could not arrive. No text repeats them."""
-    if credentials is None:
+    """Add the extension that shows `credentials`, and examines the server. Raises UsageError for what could not arrive."""
+    if credentials is None and authenticate is None:
         return extensions
-    if not isinstance(credentials, Credentials):
-        raise UsageError(f"credentials= is a {type(credentials).__name__!r}; give Credentials.bearer(…) or Credentials.basic(…)")
-    if setup:
-        raise UsageError("setup= and credentials= were both given, and there is one place for them: the SETUP of ReactiveSocket")
     name = url.dialect or DEFAULT_DIALECT
-    check_examines(dialect_factory(registry, name), name)
-    size = len(credentials.scheme.encode()) + len(credentials.data)
-    if size > limits.preauth_bytes - LARGEST_HEADER:
-        raise UsageError(f"credentials of {size:,} bytes; a peer with the same limits takes no more than Limits.preauth_bytes")
-    return attrs.evolve(extensions, added=(auth_extension(registry, credentials=credentials),))
+    kind = dialect_factory(registry, name)
+    if credentials is not None:
+        check_credentials(credentials, limits)
+        if setup:
+            raise UsageError("setup= and credentials= were both given, and there is one place for them: the SETUP of ReactiveSocket")
+        check_examines(kind, name)
+    if authenticate is not None:
+        if not callable(authenticate):
+            raise UsageError(f"authenticate={shown(authenticate)}; give a function of a scheme, the credentials, and the server")
+        check_verdicts(kind, name)
+    return attrs.evolve(extensions, added=(auth_extension(registry, credentials=credentials, authenticate=authenticate),))
 
 
 def _settings(service: Service | None, registry: Registry, limits: Limits, on_violation: Report) -> ConnectionSettings:

@@ -74,6 +74,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await self._make_connection(await self._first_connection(nursery))
             # Only when everything was made: a task that runs cannot be taken back without a goodbye.
             peer = self._make_peer()
+            self._connection.introduce(peer)
             nursery.start_soon(self._run, nursery)
         except BaseException as error:
             # The nursery must be left here, after every kind of failure: trio ends the whole run if an open nursery is dropped.

@@ -6,6 +6,7 @@ from typing import TypedDict
 from penstock.api import Credentials, Extension, Limits, PlaceInStream
 from penstock.core import Report
 from penstock.plugins import Reconnect, Registry, Serializer, TransportOptions
+from penstock.runtime.connection import Authenticate
 from penstock.runtime.service import Service
 
 
@@ -14,6 +15,7 @@ class ConnectionOptions(TypedDict, total=False):
 
     setup: bytes
     credentials: Credentials | None
+    authenticate: Authenticate | None
     limits: Limits | None
     extensions: Sequence[Extension] | None
     registry: Registry | None

@@ -56,6 +56,7 @@ class ReconnectingPeer(Peer):
         """Go on over that connection."""
         # Replaced before the waiting tasks are woken: they use it at once.
         self._connection = connection
+        connection.introduce(self)
         self._stop_waiting()
 
     def give_up(self, error: Exception) -> None:

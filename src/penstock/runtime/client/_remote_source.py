@@ -46,13 +46,14 @@ from penstock.plugins import (
     parse_url,
     resolve_serializer,
 )
-from penstock.runtime.client._connect import check_setup, with_credentials
+from penstock.runtime.client._connect import check_setup, with_auth
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._remote_subscription import RemoteSubscription
 from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
 from penstock.runtime.connection import (
+    Authenticate,
     ConnectionSettings,
     MemoryBudget,
     NegotiableExtensions,
@@ -98,6 +99,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     stop: PlaceInStream | None = None,
     setup: bytes = b"",
     credentials: Credentials | None = None,
+    authenticate: Authenticate | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -112,10 +114,10 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
     Without both they are read as the publisher announces, and are bytes if it announces nothing. If elements are large, fewer are asked for
-    than the demand allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `transports`,
-    `encoding` and `resume` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example, has its own
-    options. `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a subscription whose
-    connection is lost goes on at the position of its next element, or anew if the publisher has no positions.
+    than the demand allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `authenticate`,
+    `transports`, `encoding` and `resume` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example,
+    has its own options. `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a
+    subscription whose connection is lost goes on at the position of its next element, or anew if the publisher has no positions.
     Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
@@ -126,11 +128,10 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
         check_plain(url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding)
-        check_plain(url, parsed, places=str(PositionedName("", start, stop)))
+        check_plain(url, parsed, places=str(PositionedName("", start, stop)), authenticate=authenticate)
         given = source_options(limits, options, credentials)
         scheme.check(url, given)
-        window = check_window(window_bytes, given.limits)
-        return SourceAtUrl(scheme, url, given, resolve_serializer(registry, serializer, type), window)
+        return SourceAtUrl(scheme, url, given, resolve_serializer(registry, serializer, type), check_window(window_bytes, given.limits))
     check_transport(registry, parsed)
     placed, typed = _names(parsed, publisher, start, stop)
     # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
@@ -140,7 +141,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     check_setup(parsed, setup, limits)
     # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
     negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect))
-    negotiable = with_credentials(negotiable, parsed, credentials, registry, limits, setup)
+    negotiable = with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup)
     chosen, resume = (options or TransportOptions()).within(limits), check_resume(resume, [dialect], url)
     opening = _Opening(
         url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=resume

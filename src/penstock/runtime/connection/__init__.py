@@ -11,7 +11,16 @@ from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
-from penstock.runtime.connection._extensions_for import NegotiableExtensions, auth_extension, check_examines, extensions_for, if_used
+from penstock.runtime.connection._extensions_for import (
+    Authenticate,
+    NegotiableExtensions,
+    auth_extension,
+    check_credentials,
+    check_examines,
+    check_verdicts,
+    extensions_for,
+    if_used,
+)
 from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._links import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
@@ -39,6 +48,7 @@ __all__ = [
     "DEFAULT_DIALECT",
     "AccessLog",
     "Announced",
+    "Authenticate",
     "Authorizer",
     "ConnectionEvents",
     "ConnectionSettings",
@@ -57,9 +67,11 @@ __all__ = [
     "Resumption",
     "SharedMemory",
     "auth_extension",
+    "check_credentials",
     "check_examines",
     "check_resume",
     "check_transport",
+    "check_verdicts",
     "check_window",
     "close",
     "dialect_at",

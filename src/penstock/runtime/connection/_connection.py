@@ -17,6 +17,7 @@ Rules of this file:
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
+from weakref import ref
 
 import attrs
 import trio
@@ -178,7 +179,7 @@ class ConnectionTask:
                     if self._parts.leaving.is_set():
                         break
                     if self.handover is not None and self.handover.is_due(self.session):
-                        await hand_over(self.handover, self._links.current, self._parts, self.identity.principal)
+                        await hand_over(self.handover, self._links.current, self._parts, self.identify().principal)
                         break
                     self._links.follow()
             finally:
@@ -190,7 +191,7 @@ class ConnectionTask:
                 self._parts.resumption.close()
             access = self._events.access
             if access is not None and (self.handover is None or self.handover.connection is None):
-                access.write_connection(self.session, self.identity)
+                access.write_connection(self.session, self.identify())
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
             # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
@@ -248,14 +249,14 @@ class ConnectionTask:
     def wake(self) -> None:
         """Do nothing: something was queued before there was a link, whose writer looks first thing. `Link` replaces this in the outbox."""
 
-    @property
-    def identity(self) -> PeerIdentity:
-        """The identity of the peer, with the principal that an extension or the service has recognised."""
-        return self.identify()
-
     def identify(self) -> PeerIdentity:
-        """Return the identity of the peer."""
+        """Return the identity of the peer, with the principal that an extension or the service has recognised."""
         return self._incoming.peer
+
+    def introduce(self, peer: object) -> None:
+        """Let handlers subscribe to what this peer publishes."""
+        # Weak: the peer refers to this connection, and the objects of a connection are freed without a pass of the collector.
+        self._incoming.introduce(ref(peer))
 
     def recognise(self, principal: Any) -> None:
         """Add the principal to the identity of the peer."""
@@ -278,14 +279,14 @@ class ConnectionTask:
             return
         resumption = self._parts.resumption
         if resumption is not None:
-            if resumption.begin(self.session, self._links, self.identity):
+            if resumption.begin(self.session, self._links, self.identify()):
                 self._links.keep(resumption)
                 self.counts.resumption = resumption
             else:
                 self._parts.resumption = None
         self.opened_at = trio.current_time()
         self._links.current.on_open()
-        self._events.report_opened(self.identity, self.session.channel.dialect.name)
+        self._events.report_opened(self.identify(), self.session.channel.dialect.name)
         self.is_open.set()
 
     def on_introduction(self, data: bytes) -> None:
@@ -298,14 +299,14 @@ class ConnectionTask:
         self._events.on_failure(stream, error)
         access = self._events.access
         if access is not None and not stream.is_ended and not is_shutdown(error):
-            access.write_stream(stream, self.identity, "failed", failure_reason(error))
+            access.write_stream(stream, self.identify(), "failed", failure_reason(error))
         report_publisher_failure(self._settings.on_violation, error, stream.target)
 
     def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
         """Write why a stream was refused: the peer is told less."""
         access = self._events.access
         if access is not None:
-            access.write_stream(stream, self.identity, "refused", reason)
+            access.write_stream(stream, self.identify(), "refused", reason)
 
     def on_warning(self, warning: Exception) -> None:
         """Report what the peer may do, but a person should see."""

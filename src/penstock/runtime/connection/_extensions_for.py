@@ -8,14 +8,14 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from penstock.api import Extension, PluginError, UsageError, shown
+from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
 from penstock.core import Report, report
-from penstock.plugins import Factory, Registry
+from penstock.plugins import Factory, PeerIdentity, Registry
 
 IDS: Final = range(1 << 32)
 """The ids that fit into a hello, of any dialect."""
@@ -52,12 +52,34 @@ class NegotiableExtensions:
         return tuple(extension for extension in self.offered if takes or extension.id in least) + self.added
 
 
+Authenticate: TypeAlias = Callable[[str, bytes, PeerIdentity], Any]
+"""Examines a peer by the scheme, the credentials and the peer. Returns the principal, or None or False to refuse; sync or async."""
+
+LARGEST_HEADER: Final = 16
+"""Bytes beside the credentials in their message, at most."""
+
+
+def check_credentials(credentials: object, limits: Limits) -> None:
+    """Raise UsageError for credentials that could not arrive. No text repeats them."""
+    if not isinstance(credentials, Credentials):
+        raise UsageError(f"credentials= is a {type(credentials).__name__!r}; give Credentials.bearer(…) or Credentials.basic(…)")
+    size = len(credentials.scheme.encode()) + len(credentials.data)
+    if size > limits.preauth_bytes - LARGEST_HEADER:
+        raise UsageError(f"credentials of {size:,} bytes; a peer with the same limits takes no more than Limits.preauth_bytes")
+
+
 def auth_extension(registry: Registry, **options: object) -> Extension:
     """Return the extension that shows or examines credentials. Raises UsageError if it is not installed."""
     extension = registry.extension("auth").make(**options)
     if not isinstance(extension, Extension):
         raise PluginError(f"the extension 'auth' was made as {extension!r}, which is no Extension")
     return extension
+
+
+def check_verdicts(kind: object, name: str) -> None:
+    """Raise UsageError for a dialect in which a server has no place for credentials: it has no verdict that they could follow."""
+    if not getattr(kind, "has_verdicts", False):
+        raise UsageError(f"a server shows no credentials over the protocol {name!r}; use RS.io, or the certificate of the server (tls://)")
 
 
 def check_examines(kind: object, name: str) -> None:

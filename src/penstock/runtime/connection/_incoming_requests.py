@@ -103,6 +103,7 @@ class IncomingRequests:
         self.peer: PeerIdentity
         """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
         self._principal: Any = None
+        self._find_peer: Callable[[], Any] | None = None
         authorize = service.authorize
         self._authorizer = None if authorize is None else Authorizer(service, authorize, on_violation)
 
@@ -116,7 +117,15 @@ class IncomingRequests:
 
     def use(self, peer: PeerIdentity) -> None:
         """Note the peer of a new link. The principal stays: it was recognised on the logical connection."""
-        self.peer = peer if self._principal is None else attrs.evolve(peer, principal=self._principal)
+        if self._principal is None and self._find_peer is None:
+            self.peer = peer
+        else:
+            self.peer = attrs.evolve(peer, principal=self._principal, find_peer=self._find_peer)
+
+    def introduce(self, find_peer: Callable[[], Any]) -> None:
+        """Note how handlers find the peer, to subscribe to it."""
+        self._find_peer = find_peer
+        self.use(self.peer)
 
     def recognise(self, principal: Any) -> None:
         """Add the principal to the identity of the peer."""

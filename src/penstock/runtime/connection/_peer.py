@@ -50,7 +50,7 @@ class Peer:
     @property
     def identity(self) -> PeerIdentity:
         """The identity of the peer: its address, its certificate, its principal."""
-        return self._connection.identity
+        return self._connection.identify()
 
     @property
     def is_connected(self) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from penstock.api import UsageError
+from penstock.api import Limits, UsageError
 from penstock.plugins import AttendingTransport, Registry, Url, parse_url
-from penstock.runtime.connection import check_examines, dialects_at
+from penstock.runtime.connection import check_credentials, check_examines, dialects_at
 from penstock.runtime.service import Service
 from penstock.session import DialectFactory
 
@@ -42,6 +42,18 @@ def check_exposed(service: Service, url: str, registry: Registry) -> None:
             f"{url!r} is an address that other machines can reach, in the clear, and the service examines no client: everybody there could "
             "read all of it. Listen at 127.0.0.1, or with TLS, or give Service(authenticate=…); or pass insecure=True (--insecure) if the "
             "network itself keeps others away"
+        )
+
+
+def check_shown(credentials: object, service: Service, limits: Limits) -> None:
+    """Raise UsageError for credentials of the server that would reach no client, or every stranger."""
+    if credentials is None:
+        return
+    check_credentials(credentials, limits)
+    if service.authenticate is None:
+        raise UsageError(
+            "serve(credentials=…) shows them to clients that were let in, and the service lets everybody in: a stranger could show them to "
+            "others. Give Service(authenticate=…)"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Final, Self, TypeAlias
 
 import trio
 
-from penstock.api import Extension, Limits, UsageError
+from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.core import Report, log_violation
 from penstock.plugins import Registry, TransportOptions
 from penstock.runtime.connection import exit_nursery
@@ -37,6 +37,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    credentials: Credentials | None = None,
     resume: bool = False,
     insecure: bool = False,
     on_violation: Report = log_violation,
@@ -52,8 +53,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends
     in good order; its exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
-    ``penstock.run``. The process's limit on open files is raised, by `raise_open_files`.
-    In a thread other than the main one no signal is handled.
+    ``penstock.run``. `raise_open_files` raises the process's limit on open files. In a thread other than the main one no signal is handled.
     """
     try:
         # trio.run() inside trio raises as well, but does not say what to write instead.
@@ -70,6 +70,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
         extensions=extensions,
         registry=registry,
         options=options,
+        credentials=credentials,
         resume=resume,
         insecure=insecure,
         on_violation=on_violation,

@@ -17,7 +17,7 @@ from typing import Final, Self, Unpack
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, Extension, Limits, Role, UsageError
+from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
 from penstock.plugins import (
     AttendingTransport,
@@ -58,7 +58,7 @@ from penstock.runtime.connection import (
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Place
 from penstock.runtime.server._attended import AttendedConnection
-from penstock.runtime.server._door import Door, check_exposed, check_guard, listening_url
+from penstock.runtime.server._door import Door, check_exposed, check_guard, check_shown, listening_url
 from penstock.runtime.server._draining import Draining, OnWaiting, cancel_connections, close_listeners
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
@@ -77,6 +77,9 @@ ACCEPTED_PER_PASS: Final = 8
 """Clients of a listener that are accepted in one pass of the run loop, if they wait. When each that was refused took three passes, a busy
 server took 130 a second. So the clients of one address filled the queue of the system, and honest clients waited for more than 10 s."""
 
+OPTIONS: Final = ("limits", "extensions", "registry", "options", "credentials", "record", "resume", "insecure", "on_violation")
+"""The names of the options of `serve`."""
+
 SHUTDOWN: Final = "shutdown"
 """Refuses a connection that a transport wants to have served while the server shuts down."""
 
@@ -88,6 +91,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
+    credentials: Credentials | None = None,
     record: Recorder | str | PathLike[str] | None = None,
     resume: bool = False,
     insecure: bool = False,
@@ -97,16 +101,16 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     """Serve `service` at each of `urls` for the length of an ``async with`` block.
 
     A URL without a ``+`` speaks every installed protocol: the first bytes of a client show which. ``rsio+tcp://…`` and
-    ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check.
-    With `resume` a lost connection is kept for `Limits.resume_timeout`, if its client was given ``resume=True`` too. It goes on when the
-    client is back, with all of its streams and requests: nothing is lost, and nothing comes twice.
-    Port 0 takes a free one; `Server.addresses` tells which.
+    ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check. With `resume` a
+    lost connection is kept for `Limits.resume_timeout`, if its client was given ``resume=True`` too. It goes on when the client is back,
+    with all of its streams and requests: nothing is lost, and nothing comes twice. Port 0 takes a free one; `Server.addresses` tells which.
+    `credentials` are shown to each client of RS.io that ``Service(authenticate=…)`` has let in: ``connect(authenticate=…)`` examines them.
     `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
     An address that other machines can reach, without TLS and without ``Service(authenticate=…)``, is refused, unless `insecure` is True.
     Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
     """
-    refuse_unknown("serve()", unknown, ("limits", "extensions", "registry", "options", "record", "resume", "insecure", "on_violation"))
+    refuse_unknown("serve()", unknown, OPTIONS)
     if not urls:
         raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
     if not isinstance(service, Service):
@@ -115,6 +119,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     limits = limits or Limits()
     # A publisher without its serializer would otherwise fail at the first subscribe, perhaps days later.
     service.check(registry)
+    check_shown(credentials, service, limits)
     for url in urls:
         check_transport(registry, parse_url(url))
         check_guard(service, url, registry)
@@ -123,7 +128,8 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
             check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
-        found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate),))
+        auth = auth_extension(registry, authenticate=service.authenticate, credentials=credentials)
+        found = attrs.evolve(found, added=(auth,))
     budget = MemoryBudget(limits.memory_budget)
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
     if recorder is not None:
@@ -476,7 +482,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
-        self._connections.add(task, Peer(task, settings.registry))
+        peer = Peer(task, settings.registry)
+        task.introduce(peer)
+        self._connections.add(task, peer)
         try:
             await task.run(nursery)
         finally:

@@ -23,6 +23,7 @@ from penstock.runtime.service._published_streams import (
     is_shutdown,
     report_publisher_failure,
 )
+from penstock.runtime.service._receive import Received, receive
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
 from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
@@ -44,6 +45,7 @@ __all__ = [
     "Places",
     "Publication",
     "PublishedStreams",
+    "Received",
     "RequestHandlers",
     "Service",
     "StaleElementsWarning",
@@ -57,5 +59,6 @@ __all__ = [
     "content_of",
     "dumped_bytes",
     "is_shutdown",
+    "receive",
     "report_publisher_failure",
 ]

@@ -37,6 +37,7 @@ class Described(Protocol):
     authorize: Any
     may_open: Any
     options: dict[Route, tuple[str | Serializer | None, int, Any, str]]
+    logs: dict[Route, Any]
 
     def publisher(self, name: str, *, serializer: str) -> Callable[[Any], Any]:
         """Offer the decorated function."""
@@ -110,7 +111,9 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         }
         for name, each in open_to_peers.items()
     ]
-    if handler is None:
+    if handler is None and route in service.logs:
+        entry |= {"serializer": "bytes", "elements": "bytes", "positions": True}
+    elif handler is None:
         serializer, _, kind, _ = service.options[route]
         entry["serializer"] = name = serializer_name(serializer, kind)
         # Without a type the name of the format is all that is known.

@@ -1,4 +1,4 @@
-"""The 45 checks of the early draft. They run if a verification declares ``profile = DRAFT``.
+"""The 45 checks of the early draft, and two that compare with a model. They run if a verification declares ``profile = DRAFT``.
 
 Each is a method. Its docstring begins with its number: DP1 to DP23 for publishers, DS1 to DS15 for subscribers,
 DX1 to DX7 for processors. If its body is that of a modern check, it calls that method: the rule set and `self.profile` make the difference.
@@ -10,9 +10,11 @@ _publisher_streams.py         DP18-DP21, DP23: elements and ends
 _subscriber_signals.py        DS1-DS7: how signals are handled
 _subscriber_calls.py          DS8-DS15: the calls of a subscriber, and the signals that it accepts
 _processor.py                 DX1-DX7
+_model.py                     calls at random steps, against models
 ============================  =======================================================
 """
 
+from penstock_tck._draft_checks._model import DraftModelChecks, DraftSubscriberModelChecks
 from penstock_tck._draft_checks._processor import DraftProcessorChecks
 from penstock_tck._draft_checks._publisher_answers import DraftAnswerChecks
 from penstock_tck._draft_checks._publisher_calls import DraftCallChecks
@@ -21,14 +23,14 @@ from penstock_tck._draft_checks._subscriber_calls import DraftSubscriberCallChec
 from penstock_tck._draft_checks._subscriber_signals import DraftSubscriberSignalChecks
 
 
-class DraftPublisherChecks(DraftAnswerChecks, DraftCallChecks, DraftStreamChecks):
-    """DP1 to DP23."""
+class DraftPublisherChecks(DraftAnswerChecks, DraftCallChecks, DraftStreamChecks, DraftModelChecks):
+    """DP1 to DP23, and a model."""
 
     abstract = True
 
 
-class DraftSubscriberChecks(DraftSubscriberSignalChecks, DraftSubscriberCallChecks):
-    """DS1 to DS15."""
+class DraftSubscriberChecks(DraftSubscriberSignalChecks, DraftSubscriberCallChecks, DraftSubscriberModelChecks):
+    """DS1 to DS15, and a model."""
 
     abstract = True
 

@@ -8,7 +8,7 @@ and bounded (3.3).
 import threading
 from typing import Any
 
-from penstock_tck._capabilities import FAILED_PUBLISHER
+from penstock_tck._capabilities import FAILED_PUBLISHER, ONE_THREAD
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
@@ -49,7 +49,7 @@ class SerialChecks(PublisherStage):
             probe.check()
         await self.finish(*probes)
 
-    @check("2.11")
+    @check("2.11", needs=[ONE_THREAD])
     async def every_signal_arrives_in_the_thread_of_the_run(self) -> None:
         """Takes up to 200 elements and the end. Expects each signal in the thread of the run loop.
 
@@ -66,7 +66,7 @@ class SerialChecks(PublisherStage):
         await self.finish(probe)
         self.verify(threads == {threading.get_ident()}, f"signals arrived from {len(threads)} threads")
 
-    @check("2.11", needs=[FAILED_PUBLISHER])
+    @check("2.11", needs=[FAILED_PUBLISHER, ONE_THREAD])
     async def an_error_arrives_in_the_thread_of_the_run(self) -> None:
         """Subscribes to a failed publisher. Expects on_error in the thread of the run loop.
 

@@ -11,6 +11,7 @@ from penstock_tck._verification import resolve
 
 _SENT_AT_MOST: Final = 512
 _SYNCHRONOUS: Final = 5
+_LONG: Final = 400
 
 
 class SubscriberDemandChecks(SubscriberStage):
@@ -74,6 +75,35 @@ class SubscriberDemandChecks(SubscriberStage):
         self.verify(self.seen_elements == signalled, f"{signalled} were signalled inside request(), but handlers saw {self.seen_elements}")
         await resolve(self.trigger_shutdown())
         await self.settle()
+
+    @check("2.1", "3.8")
+    async def a_long_stream_is_handled(self) -> None:
+        """Sends up to 400 elements, one after each request that it is told to make. Expects that no signal raises, that its requests do not
+        dry up, and that its handlers get every element.
+
+        If this fails, look at what the subscriber keeps or counts for each element: it must not run out.
+        """
+        upstream = await self.attach_fresh()
+        told, sent = 0, []
+        for _ in range(_LONG):
+            if upstream.cancelled:
+                break
+            if not upstream.outstanding:
+                await self.make_request(1)
+                told += 1
+            if not (fed := await self.feed(upstream, 1)):
+                break
+            sent += fed
+        self.require_evidence(sent, "nothing was requested, so no element was sent")
+        # A processor may need more than one request downstream for an element: its checks as a publisher look at that.
+        is_judged = not (upstream.cancelled or TRIGGERS_REQUEST.lack(type(self)) or hasattr(self, "downstream"))
+        dried_up = told > 0 and len(sent) < _LONG and is_judged
+        self.verify(not dried_up, f"after {len(sent)} elements it requests no more, although it is told to")
+        await self.make_request(len(sent))  # elements that a processor has read ahead wait for demand downstream
+        await self.settle_all(lambda: len(self.seen))
+        complete = not self.reports or self.seen_elements == sent or upstream.cancelled
+        self.verify(complete, f"{len(sent)} elements were signalled, but the handlers saw {len(self.seen_elements)}")
+        await self.finish_upstream(upstream)
 
     @check("3.8", needs=[TRIGGERS_REQUEST])
     async def requested_numbers_add_up(self) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from penstock.testing import ManualPublisher
-from penstock_tck._capabilities import DISPATCHES, RAISING_HANDLER, REPORTS
+from penstock_tck._capabilities import DISPATCHES, ONE_THREAD, RAISING_HANDLER, REPORTS
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import InterceptedPublisher
@@ -30,7 +30,7 @@ class SubscriberSignalChecks(SubscriberStage):
         self.verify(self.seen_elements, "no handler saw the element")
         await self.finish_upstream(upstream)
 
-    @check("2.7")
+    @check("2.7", needs=[ONE_THREAD])
     async def calls_come_from_the_thread_of_the_run(self) -> None:
         """Sends up to twenty elements, one after each request, and completes. Expects each call in the thread of the run.
 
@@ -42,6 +42,7 @@ class SubscriberSignalChecks(SubscriberStage):
             if not await self.feed(upstream, 1):
                 break
         await self.finish_upstream(upstream)
+        self.require_evidence(upstream.subscription.call_places, "the subscriber made no call")
 
     @check("2.11", needs=[REPORTS])
     async def handlers_see_all_signals_in_order(self) -> None:
@@ -66,6 +67,7 @@ class SubscriberSignalChecks(SubscriberStage):
             upstream.cancelled or end == ["on_complete"], f"the last signal that the handlers saw was {end or 'none'}, not on_complete"
         )
         await self.finish_upstream(upstream)
+        self.require_evidence(sent, "nothing was requested, so no element was sent")
 
     @check("2.13")
     async def on_subscribe_refuses_none(self) -> None:

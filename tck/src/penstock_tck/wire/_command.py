@@ -33,6 +33,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--json", metavar="FILE", help="also write the results to this file")
     command.add_argument("--only", metavar="NAME", action="append", default=[], help="check only this requirement; may be repeated")
+    command.add_argument("--encoding", metavar="NAME", help="RS.io: check in this encoding of its messages: msgpack, protobuf")
     command.add_argument("--list", action="store_true", help="list the requirements; do not connect")
     command.add_argument(
         "--quiet-for",
@@ -81,7 +82,15 @@ async def run_command(options: argparse.Namespace, *, transport: TransportOption
         sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
         sys.stdout.flush()  # a whole run takes minutes; each row should appear when its check has ended
 
-    results = await check_target(options.url, target, only=options.only, options=transport, transports=transports, on_result=print_result)
+    results = await check_target(
+        options.url,
+        target,
+        only=options.only,
+        encoding=options.encoding,
+        options=transport,
+        transports=transports,
+        on_result=print_result,
+    )
     sys.stdout.write(f"{summary(results)}\n")
     if options.json:
         _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))

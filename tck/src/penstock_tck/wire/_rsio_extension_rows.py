@@ -1,4 +1,4 @@
-"""RS.io: the extensions *auth* (id 2), *content* (id 3) and *drain* (id 6), if the target has them."""
+"""RS.io: the extensions *keepalive* (id 1), *auth* (id 2), *content* (id 3) and *drain* (id 6), if the target has them."""
 
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
@@ -8,10 +8,13 @@ from penstock_tck.wire._verdict import NotSupported, verify
 
 EXTENSIONS = Table()
 
+KEEPALIVE, PING, PONG = 1, 0x40, 0x41
 AUTH, CREDENTIALS, VERDICT = 2, 0x42, 0x43
 CONTENT, CONTENT_MESSAGE = 3, 0x44
 DRAIN, DRAIN_MESSAGE = 6, 0x45
 
+ANSWERED = "Each ping is answered at once by a pong with the same body."
+LONG = "The body of both is up to 125 bytes that the sender chooses."
 REFUSED = "**A refusal is the goodbye `auth`**, and no verdict"
 UNREADABLE = "A body that cannot be read, credentials twice, and a verdict that nothing had asked for are `protocol:auth`."
 ANNOUNCED = "A side that has it sends one message for each stream that it accepts, right before the onSubscribe"
@@ -39,6 +42,27 @@ async def _connect(context: CheckContext, extension: int, name: str) -> RsioPeer
 
 def _message(code: int, body: bytes) -> bytes:
     return bytes((code,)) + io.length_prefixed(body)
+
+
+@EXTENSIONS.row("keepalive-answered", 0, ANSWERED, level=Level.OWN)
+async def keepalive_answered(context: CheckContext) -> str:
+    """Pings without a body, and of 125 bytes, are answered with the same bytes, in order."""
+    peer = await _connect(context, KEEPALIVE, "keepalive")
+    bodies = [b"", bytes(range(125))]
+    await peer.send(*(_message(PING, body) for body in bodies))
+    await peer.wait_until(lambda: len(peer.of_type(PONG)) >= len(bodies), "two pongs")
+    verify(
+        [pong.body for pong in peer.of_type(PONG)] == bodies, f"two pongs with the bodies of the pings are due; {peer.describe_received()}"
+    )
+    return "2 pongs"
+
+
+@EXTENSIONS.row("keepalive-long", 0, LONG, level=Level.OWN)
+async def keepalive_long(context: CheckContext) -> str:
+    """A ping of 126 bytes is refused with a goodbye."""
+    peer = await _connect(context, KEEPALIVE, "keepalive")
+    await peer.send(_message(PING, bytes(126)))
+    return await peer.expect_refused("a ping of 126 bytes was sent")
 
 
 @EXTENSIONS.row("auth-refused", 0, REFUSED, level=Level.OWN)

@@ -105,8 +105,7 @@ async def hello_optimistic(context: CheckContext) -> str:
 async def hello_cut(context: CheckContext) -> str:
     """Messages that arrive one byte at a time are read like whole ones."""
     peer = await context.connect_rsio(hello=False)
-    for byte in io.hello(1, 200) + io.subscribe(context.target.publisher, 300, 2):
-        await peer.send(bytes([byte]))
+    await peer.send_cut(io.hello(1, 200) + io.subscribe(context.target.publisher, 300, 2))
     await peer.expect_exactly(300, 2)
     return "a hello and a subscribe a byte at a time: served"
 

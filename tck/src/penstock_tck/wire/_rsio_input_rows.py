@@ -41,19 +41,22 @@ async def encoding_switched(context: CheckContext) -> str:
 @INPUT.row("varint-long", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def varint_long(context: CheckContext) -> str:
     """A varint of more than nine bytes is refused with a goodbye."""
+    context.require_compact()
     return await _check_refusal(context, "a varint of ten bytes was sent", bytes((io.CANCEL,)) + b"\xff" * 9 + b"\x01")
 
 
 @INPUT.row("varint-padded", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def varint_padded(context: CheckContext) -> str:
     """A varint that is longer than necessary is refused with a goodbye."""
+    context.require_compact()
     return await _check_refusal(context, "a varint of two bytes for the number 1 was sent", bytes((io.CANCEL, 0x81, 0x00)))
 
 
 @INPUT.row("length-huge", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def length_huge(context: CheckContext) -> str:
-    """A name announced with 2^62 bytes is refused when its length arrives."""
-    return await _check_refusal(context, "a name of 2^62 bytes was announced", bytes((io.SUBSCRIBE,)) + io.varint(1 << 62))
+    """A name announced with 2^62 bytes (msgpack: 4 GiB) is refused when its length arrives."""
+    huge = bytes((io.SUBSCRIBE,)) + io.varint(1 << 62) if context.form is None else context.form.huge_name
+    return await _check_refusal(context, "a name of 4 GiB or more was announced", huge)
 
 
 @INPUT.row("stream-unknown", 48, SUBSCRIBER, level=Level.READING, needs=["publisher"])

@@ -10,6 +10,7 @@ import attrs
 CLIENT_HELLO: Final = 0x01
 SERVER_HELLO: Final = 0x02
 GOODBYE: Final = 0x03
+SWITCH_ENCODING: Final = 0x04
 SUBSCRIBE: Final = 0x10
 REQUEST: Final = 0x11
 CANCEL: Final = 0x12
@@ -31,6 +32,7 @@ FIELDS: Final = {
     CLIENT_HELLO: ("clientHello", "1l"),
     SERVER_HELLO: ("serverHello", "1l"),
     GOODBYE: ("goodbye", "b"),
+    SWITCH_ENCODING: ("switchEncoding", "v"),
     SUBSCRIBE: ("subscribe", "bvv"),
     REQUEST: ("request", "vv"),
     CANCEL: ("cancel", "v"),
@@ -131,7 +133,10 @@ class _Incomplete(Exception):
 
 
 class MessageReader:
-    """Decodes bytes to messages. It records the element size of each stream, because onNext of a fixed size has no length."""
+    """Decodes bytes of the compact encoding to messages, up to a switchEncoding.
+
+    It records the element size of each stream, because onNext of a fixed size has no length.
+    """
 
     def __init__(self) -> None:
         self._data = b""
@@ -157,34 +162,54 @@ class MessageReader:
             if message.type == ON_SUBSCRIBE:
                 self.sizes[message.stream] = message.numbers[0]
             found.append(message)
+            if message.type == SWITCH_ENCODING:
+                break
         return found
+
+    def take_rest(self) -> bytes:
+        """Return the bytes behind the last message, and forget them, with the error in them."""
+        rest, self._data, self.error = self._data, b"", ""
+        return rest
 
     def _message(self) -> Message | None:
         kind = self._bytes(1)[0]
         if kind not in FIELDS:
             self.error = f"type {kind:#04x}, which does not exist"
             return None
-        stream, values, body = -1, [], b""
+        values, body = self.read_fields(kind, FIELDS[kind][1])
+        if self.error:
+            return None
         has_stream = SUBSCRIBE <= kind <= ON_ERROR
-        for field in FIELDS[kind][1]:
+        stream, numbers = (values[0], values[1:]) if has_stream else (-1, values)
+        return Message(kind, stream, tuple(numbers), body)
+
+    def read_fields(self, kind: int, fields: str) -> tuple[list[int], bytes]:
+        """Return the numbers of a message of the type `kind`, and its bytes or text."""
+        values: list[int] = []
+        body = b""
+        for field in fields:
             if field == "v":
-                values.append(self._varint())
+                values.append(self.read_varint())
             elif field == "1":
                 values.append(self._bytes(1)[0])
             elif field == "l":
-                values += [self._varint() for _ in range(self._varint())]
+                values += [self.read_varint() for _ in range(self.read_varint())]
             elif field == "n" and self.sizes.get(values[0]):
                 body = self._bytes(self.sizes[values[0]])
             elif field == "p":
-                values.append(self._varint())
+                values.append(self.read_varint())
                 body = self._bytes(values[1] * self.sizes.get(values[0], 0))
             else:
-                body = self._bytes(self._varint())
-        if has_stream:
-            stream, values = values[0], values[1:]
-        return None if self.error else Message(kind, stream, tuple(values), body)
+                body = self._bytes(self.read_varint())
+        return values, body
 
-    def _varint(self) -> int:
+    def check_packed(self, field: str, values: list[int], body: bytes) -> None:
+        """Note an error if the packed elements of an encoding with lengths are not as many as were announced."""
+        if field == "p" and len(body) != values[1] * self.sizes.get(values[0], 0):
+            self.error = f"{len(body)} bytes of {values[1]} packed elements, each of {self.sizes.get(values[0], 0)} bytes"
+
+    def read_varint(self) -> int:
+        """Return a number."""
         n = 0
         for index in range(9):
             byte = self._bytes(1)[0]

@@ -7,7 +7,9 @@ import trio
 from penstock.plugins import Connection
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._raw_connection import RawConnection
+from penstock_tck.wire._rsio_forms import Form
 from penstock_tck.wire._rsio_messages import Message
+from penstock_tck.wire._rsio_translation import Incoming, Outgoing
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import fail, verify
 
@@ -23,10 +25,12 @@ ENDS: Final = (io.ON_COMPLETE, io.ON_ERROR)
 class RsioPeer(RawConnection):
     """A client that a check drives message by message."""
 
-    def __init__(self, connection: Connection, target: Target) -> None:
+    def __init__(self, connection: Connection, target: Target, *, form: Form | None = None, is_outside: bool = False) -> None:
+        """`form` is the encoding of the messages; with `is_outside` the transport or the URL has chosen it. None is the compact one."""
         super().__init__(connection, quiet=target.quiet, patience=target.patience)
         self._target = target
-        self._reader = io.MessageReader()
+        self.outgoing = Outgoing(form, is_outside=is_outside)
+        self.incoming = Incoming(form) if is_outside else Incoming(agreed=() if form is None else (form.id,))
         self._probe_id = FIRST_PROBE_ID - 1
         self.messages: list[Message] = []
         self._by_stream: dict[int, list[Message]] = {}  # an index: a check with 100 streams looks at each stream after each read
@@ -35,13 +39,41 @@ class RsioPeer(RawConnection):
         """Subscribe to a publisher of the target."""
         await self.send(io.subscribe(name, stream, demand))
 
+    async def send(self, *data: bytes) -> None:
+        """Send compact messages, in the encoding of the connection. Otherwise as `RawConnection.send`."""
+        await super().send(*map(self.encoded, data))
+
+    async def send_as_it_is(self, data: bytes) -> None:
+        """Send bytes that are in the encoding of the connection already."""
+        await super().send(data)
+
+    async def send_cut(self, data: bytes) -> None:
+        """Send compact messages as `send` does, one byte at a time."""
+        for byte in self.encoded(data):
+            await super().send(bytes([byte]))
+
+    def encoded(self, data: bytes) -> bytes:
+        """Return the bytes that `send` sends for compact messages."""
+        form = self.outgoing.form
+        return self.outgoing.encode(data, is_agreed=form is not None and form.id in self.listed)
+
+    @property
+    def listed(self) -> tuple[int, ...]:
+        """The ids in the target's hello; empty before it."""
+        hello = self.of_type(io.SERVER_HELLO)
+        return hello[0].numbers[1:] if hello else ()
+
+    async def change_encoding(self, form: Form) -> None:
+        """Send a switchEncoding, and everything behind it in the encoding."""
+        await self.send_as_it_is(self.outgoing.change(form))
+
     def on_data(self, data: bytes) -> None:
         """Decode the received bytes and record the messages."""
-        for message in self._reader.feed(data):
+        for message in self.incoming.feed(data):
             self.messages.append(message)
             self._by_stream.setdefault(message.stream, []).append(message)
-        if self._reader.error:
-            fail(f"the target sent {self._reader.error}; {self.describe_received()}")
+        if self.incoming.error:
+            fail(f"the target sent {self.incoming.error}; {self.describe_received()}")
 
     def describe_received(self) -> str:
         """Describe the last `MAX_SHOWN` messages, and the end of the connection."""
@@ -60,7 +92,7 @@ class RsioPeer(RawConnection):
 
     def elements(self, stream: int) -> list[bytes]:
         """Return the elements of a stream: single, unpacked, or joined from their parts."""
-        size = self._reader.sizes.get(stream, 0)
+        size = self.incoming.sizes.get(stream, 0)
         found: list[bytes] = []
         parts: dict[int, bytes] = {}
         for message in self.of_stream(stream):

@@ -8,20 +8,28 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.plugins import Registry, TransportOptions, build_registry, check_permitted, parse_url
+from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
+from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
+from penstock_tck.wire._rsio_forms import FORMS, Form
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
-from penstock_tck.wire._wire_table import WireTable, table_for, table_named
+from penstock_tck.wire._wire_table import DEFAULT, WireTable, table_for, table_named
 
 ROW_PATIENCE_FACTOR: Final = 10
 """A whole check may take this many times `Target.patience`."""
+
+COMPACT: Final = "compact"
+"""The name of the encoding that every peer has."""
+
+MakeContext: TypeAlias = Callable[[trio.Nursery], CheckContext]
 
 
 def requirements(protocol: str) -> Sequence[Requirement]:
@@ -29,11 +37,12 @@ def requirements(protocol: str) -> Sequence[Requirement]:
     return table_named(protocol).rows
 
 
-async def check_target(
+async def check_target(  # noqa: PLR0913 (each says one thing of the run, and has a default)
     url: str,
     target: Target | None = None,
     *,
     only: Sequence[str] = (),
+    encoding: str | None = None,
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
@@ -43,6 +52,8 @@ async def check_target(
     """Check the server at `url` against the requirements of its protocol; return one result per requirement, in the order of the table.
 
     `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked.
+    `encoding` is that of RS.io's messages, ``"msgpack"`` or ``"protobuf"``: the transport chooses it if it can, or the hellos agree on it.
+    A URL with ``?encoding=`` has chosen it before the first byte.
     `transports` are the names of the transports that `url` may use; None permits all. `table` has the requirements; None: those for
     `url`. `on_result` is called after each check.
     Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached. Checkpoints.
@@ -56,44 +67,69 @@ async def check_target(
     unknown = set(only) - {row.name for row in rows}
     if unknown:
         raise UsageError(f"there is no requirement {', '.join(sorted(unknown))}; there are: {', '.join(row.name for row in rows)}")
+    form = _form(parsed, encoding)
     target = target or Target()
     registry = build_registry() if registry is None else registry
     if table.connect is None:
         registry.transport(parsed.transport)  # raises UsageError if there is none
-
-    def context(nursery: trio.Nursery) -> CheckContext:
-        return CheckContext(parsed, target, registry, options or TransportOptions(), nursery, connect=table.connect)
-
-    await _require_reachable(context, target)
+    elif form is not None:
+        raise UsageError(f"the messages of {parsed.scheme} have one encoding; leave out {form.name!r}")
+    make_context = partial(CheckContext, parsed, target, registry, options or TransportOptions(), form=form, connect=table.connect)
+    await _require_reachable(make_context)
     results = []
     for row in rows:
         if not only or row.name in only:
-            result = await _check_row(row, context, target)
+            result = await _check_row(row, target, make_context)
             on_result(row, result)
             results.append(result)
     return results
 
 
-async def _require_reachable(make_context: Callable[[trio.Nursery], CheckContext], target: Target) -> None:
-    """Raise ConnectionLost, before any check, if no connection can be made."""
+def _form(url: Url, encoding: str | None) -> Form | None:
+    """Return the encoding of the run, None for the compact one. Raises UsageError for one that the checks do not know."""
+    name = encoding or url.encoding
+    if name is None or name == COMPACT:
+        return None
+    if url.encoding not in (None, name):
+        raise UsageError(f"the URL asks for the encoding {url.encoding!r}, and the option for {name!r}; leave one of them out")
+    if (url.dialect or DEFAULT) != DEFAULT:
+        raise UsageError(f"the messages of {url.dialect} have one encoding; leave out {name!r}")
+    if name not in FORMS:
+        raise UsageError(f"the checks do not know the encoding {name!r}; they know {', '.join((COMPACT, *FORMS))}")
+    return FORMS[name]
+
+
+async def _require_reachable(make_context: MakeContext) -> None:
+    """Raise ConnectionLost, before any check, if no connection can be made, and UsageError if the server lacks the encoding of the run."""
     error: PenstockError | None = None  # raised after the nursery has ended, which would wrap it in an ExceptionGroup
     async with trio.open_nursery() as nursery:
         context = make_context(nursery)
         try:
-            await context.connect()
+            await _connect_once(context)
         except Failed as failed:
             error = ConnectionLost(str(failed))
         except PenstockError as raised:
             error = raised
         finally:
-            with trio.move_on_after(target.patience, shield=True):
+            with trio.move_on_after(context.target.patience, shield=True):
                 await context.close()
         nursery.cancel_scope.cancel()
     if error is not None:
         raise error
 
 
-async def _check_row(row: Requirement, make_context: Callable[[trio.Nursery], CheckContext], target: Target) -> Result:
+async def _connect_once(context: CheckContext) -> None:
+    form = context.form
+    if form is None:
+        await context.connect()
+        return
+    peer = await context.connect_rsio()
+    await peer.wait_until(lambda: peer.of_type(io.SERVER_HELLO) or peer.ending, "a serverHello")
+    if not peer.outgoing.is_changed and form.id not in peer.listed:
+        raise UsageError(f"the server does not have the encoding {form.name!r}: its hello lacks the id {form.id}")
+
+
+async def _check_row(row: Requirement, target: Target, make_context: MakeContext) -> Result:
     missing = [name for name in row.needs if not getattr(target, name)]
     if missing:
         lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)

@@ -32,6 +32,8 @@ class Carries:
     """Rows that are missing right before the chunk. Negative: rows came twice."""
     is_first: Flags
     """The first chunk of its subscription that was recorded."""
+    copied: int
+    """Rows of chunks that were left out, because the same chunk came before: a file is in the folder twice."""
 
     @property
     def suspects(self) -> npt.NDArray[np.int64]:
@@ -50,6 +52,7 @@ class Carries:
 def carries_of(table: Columns) -> Carries:
     """Return what came before each chunk of `table`."""
     order = np.lexsort((table["first_seq"], table["subscription"], table["process"]))
+    order, copied = _without_copies(table, order)
     chunks = {name: column[order] for name, column in table.items()}
     count = len(order)
     is_first = np.ones(count, dtype=bool)
@@ -84,4 +87,14 @@ def carries_of(table: Columns) -> Carries:
         is_answered_later=(of_group[group] - before(errors) - errors > 0) if count else np.zeros(0, dtype=bool),
         lost=lost,
         is_first=is_first,
+        copied=copied,
     )
+
+
+def _without_copies(table: Columns, order: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    """Return `order` without chunks that have the numbers of the chunk before them, and the rows of those that were left out."""
+    # Judged again, they would look like a second on_subscribe, or like elements after the end.
+    key = np.stack([table[name][order] for name in ("process", "subscription", "first_seq", "last_seq")])
+    is_copy = np.zeros(len(order), dtype=bool)
+    is_copy[1:] = np.all(key[:, 1:] == key[:, :-1], axis=0)
+    return order[~is_copy], int((key[3] - key[2] + 1)[is_copy].sum())

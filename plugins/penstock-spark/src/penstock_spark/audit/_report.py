@@ -15,6 +15,15 @@ from penstock_spark.audit._rules import FINDINGS, RULES
 VERSION: Final = 1
 """Of the report."""
 
+MISSING: Final = (
+    "Rows are missing: demand is not judged in a stream behind its gap. If recorders dropped them, give Recorder(max_rows=…) more room, "
+    "a faster disk, or a smaller sample; if not, a file is not in this folder: a process that was killed leaves its last file as .part."
+)
+TWICE: Final = (
+    "Rows came twice: the same file is in this folder under two names, or copied from a second one. Remove the copy, and audit again."
+)
+"""What to do about rows that are missing, and about those that came twice."""
+
 LISTED: Final = 100
 """Violations of a rule, streams without an end and streams with lost rows that are listed one by one; all are counted."""
 
@@ -105,9 +114,11 @@ def _lost(carries: Carries, index: Index, processes: list[dict[str, Any]]) -> di
         {**_name(chunks, at), "before_seq": int(chunks["first_seq"][at]), "rows": int(lost[at])}
         for at in np.flatnonzero(lost != 0)[:LISTED].tolist()
     ]
+    rows, twice = int(lost[lost > 0].sum()), carries.copied - int(lost[lost < 0].sum())
     return {
-        "rows": int(lost[lost > 0].sum()),
-        "rows_twice": -int(lost[lost < 0].sum()),
+        "rows": rows,
+        "rows_twice": twice,
+        "advice": [text for number, text in ((rows, MISSING), (twice, TWICE)) if number],
         "first": [index.told(each) for each in first],
         "dropped_by_recorders": sum(int(process.get("dropped", 0)) for process in processes),
         "streams_left_out": sum(int(process.get("streams_left_out", 0)) for process in processes),

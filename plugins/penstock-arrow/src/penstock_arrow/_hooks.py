@@ -1,0 +1,10 @@
+"""The hooks of this plugin."""
+
+from penstock.plugins import Serializer, hookimpl
+from penstock_arrow._serializer import ArrowSerializer
+
+
+@hookimpl
+def penstock_serializers() -> list[Serializer]:
+    """``arrow``."""
+    return [ArrowSerializer()]

@@ -1,0 +1,77 @@
+"""`format("penstock")`: what Spark makes for each `read`, `readStream`, `write` and `writeStream`.
+
+Spark imports this module when it looks for sources, with every version of pyspark. So the readers are imported after a check of it:
+an error here would hide the other sources, too.
+"""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pyspark
+from pyspark import SparkFiles
+from pyspark.sql.datasource import DataSource
+
+from penstock.api import UsageError
+from penstock_spark.source._settings import SourceSettings
+
+LEAST_VERSION: Final = (4, 2)
+"""Of pyspark: the first one whose Python sources can bound a batch."""
+
+PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
+"""The module of the process in which Spark pushes filters down. Spark starts it only if its option is on."""
+
+_log: Final = logging.getLogger("penstock.spark")
+
+
+class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not installed for the check
+    """Reads logs of a Penstock server, and writes to one, with demand."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> str:
+        check_version(pyspark.__version__)
+        if is_shipped(Path(__file__), SparkFiles._root_directory):  # noqa: SLF001  # getRootDirectory() needs a session
+            _log.warning(
+                "penstock_spark has come by --py-files. Spark does not give these files to the process of a streaming source: readStream "
+                "will fail with ModuleNotFoundError until penstock-spark is installed on the driver with pip"
+            )
+        return SourceSettings.of(self.options).row_schema
+
+    def reader(self, schema: Any) -> Any:
+        from penstock_spark.source._readers import FilteringReader, PenstockReader  # noqa: PLC0415  # see above
+
+        kind = FilteringReader if PUSHDOWN in sys.modules else PenstockReader
+        return kind(SourceSettings.of(self.options), schema)
+
+    def streamReader(self, schema: Any) -> Any:
+        from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above
+
+        return PenstockStreamReader(SourceSettings.of(self.options), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
+        check_version(pyspark.__version__)
+        from penstock_spark.sink import batch_writer  # noqa: PLC0415  # see above
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
+        check_version(pyspark.__version__)
+        from penstock_spark.sink import stream_writer  # noqa: PLC0415  # see above
+
+        return stream_writer(self.options, schema, overwrite=overwrite)
+
+
+def check_version(version: str) -> None:
+    """Raise UsageError for a pyspark whose sources cannot bound a batch."""
+    found = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if found < LEAST_VERSION:
+        raise UsageError(f"penstock-spark needs pyspark 4.2 or newer, and this is {version}: pip install 'penstock-spark[spark]'")
+
+
+def is_shipped(module: Path, root: str | None) -> bool:
+    """Return whether a module is in the folder in which Spark keeps what ``--py-files`` has sent."""
+    return root is not None and module.is_relative_to(root)

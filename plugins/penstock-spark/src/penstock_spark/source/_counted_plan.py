@@ -1,0 +1,53 @@
+"""The plan of a query over publishers that keep no elements: `delivery=atMostOnce`.
+
+Rules of this file:
+
+* An offset counts the elements that were asked for. It is no position: an element that was signalled while no task read is gone.
+* Each batch is a subscription of its own, and asks for `maxElementsPerTrigger` elements of all streams together. It ends with fewer if
+  `longPollMs` is over.
+"""
+
+from penstock.api import UsageError
+from penstock_spark.source._offsets import Offset, Range
+from penstock_spark.source._settings import SourceSettings
+
+
+class CountedPlan:
+    """What the driver decides for a query that may lose elements."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._most = max(1, (settings.max_elements or 1) // len(settings.streams))
+
+    def initial(self, default: str) -> Offset:
+        """Return the beginning of the count."""
+        return Offset({(stream, ""): 0 for stream in self._settings.streams})
+
+    def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
+        """Return the next count. Each trigger makes a batch: a task learns whether there are elements."""
+        return Offset({(stream, ""): start.positions.get((stream, ""), 0) + self._most for stream in self._settings.streams})
+
+    def fix_target(self) -> None:
+        """Raise UsageError."""
+        raise UsageError(
+            "Trigger.AvailableNow reads what is there, and with delivery=atMostOnce the publisher keeps nothing: use another trigger, or "
+            "let penstock.Spool write the stream to a log"
+        )
+
+    def newest(self) -> Offset | None:
+        """Return None: such a publisher has no newest position."""
+        return None
+
+    def ranges(self, start: Offset, end: Offset) -> list[tuple[Range, tuple[str, ...]]]:
+        """Return one range for each stream."""
+        return [
+            (Range(*key, start.positions.get(key, stop - self._most), stop), (self._settings.uri,)) for key, stop in end.positions.items()
+        ]
+
+    def whole(self, default: str) -> list[tuple[Range, tuple[str, ...]]]:
+        """Return the ranges of a batch query: one batch."""
+        start = self.initial(default)
+        return self.ranges(start, self.latest(start))
+
+    def close(self) -> None:
+        """Do nothing: the driver has no connection."""

@@ -1,0 +1,196 @@
+"""Elements become columns: one decoder for each valueFormat.
+
+Rules of this file:
+
+* The elements of a list are decoded together, in C where the format allows it: a Python object for each field costs five times as much.
+* If that fails, the elements are decoded one by one, to find those that cannot be decoded.
+* The columns have exactly the types that Spark expects. Spark compares the types of the first batch only, and breaks on the others.
+"""
+
+import importlib
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.json
+
+from penstock.api import ProtocolError, UsageError, shown
+from penstock.plugins import build_registry
+
+
+class Undecodable(NamedTuple):
+    """An element that cannot be decoded: its place in the list, and why."""
+
+    place: int
+    why: str
+
+
+class Decoded(NamedTuple):
+    """The columns of some elements. `rows` has the number of rows of each element; None if each has one."""
+
+    columns: Sequence[pa.Array]
+    bad: Sequence[Undecodable] = ()
+    rows: Sequence[int] | None = None
+
+
+class Decoder(Protocol):
+    """Makes columns of elements. The row of an element that cannot be decoded has nulls."""
+
+    def decode(self, elements: list[bytes]) -> Decoded:
+        """Return the columns."""
+
+
+class RawDecoder:
+    """The column ``value``: the bytes."""
+
+    def decode(self, elements: list[bytes]) -> Decoded:
+        return Decoded([pa.array(elements, pa.binary())])
+
+
+class RowDecoder:
+    """One row an element: `load_all` decodes a list, and raises if one of them cannot be decoded."""
+
+    def __init__(self, fields: Sequence[pa.Field], load_all: Callable[[Sequence[bytes]], pa.StructArray]) -> None:
+        self._fields = [field.with_nullable(True) for field in fields]  # noqa: FBT003  # pyarrow names it so
+        self._load_all = load_all
+
+    def decode(self, elements: list[bytes]) -> Decoded:
+        try:
+            return Decoded(self._load_all(elements).flatten())
+        except Exception:  # boundary: a serializer may be a plugin, and Arrow has many errors for bad data
+            return self._one_by_one(elements)
+
+    def _one_by_one(self, elements: list[bytes]) -> Decoded:
+        rows, bad = [], []
+        for index, element in enumerate(elements):
+            try:
+                rows.append(self._load_all([element]))
+            except Exception as error:  # as above
+                rows.append(pa.nulls(1, pa.struct(self._fields)))
+                bad.append(Undecodable(index, f"{type(error).__name__}: {error}"))
+        return Decoded(pa.concat_arrays(rows).flatten(), bad)
+
+
+class ArrowDecoder:
+    """Elements are Arrow IPC streams, of any number of rows."""
+
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        self._schema = pa.schema(fields)
+
+    def decode(self, elements: list[bytes]) -> Decoded:
+        tables, bad = [], []
+        for index, element in enumerate(elements):
+            try:
+                tables.append(self._table(element))
+            except (pa.ArrowException, UsageError, OSError) as error:
+                tables.append(self._schema.empty_table())
+                bad.append(Undecodable(index, f"{type(error).__name__}: {error}"))
+        counts = [table.num_rows for table in tables]
+        for each in bad:
+            # One row of nulls, so that the element can be seen.
+            tables[each.place] = pa.Table.from_arrays([pa.nulls(1, field.type) for field in self._schema], schema=_nullable(self._schema))
+            counts[each.place] = 1
+        whole = pa.concat_tables([table.cast(_nullable(self._schema)) for table in tables] if bad else tables).combine_chunks()
+        columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in whole.columns]
+        return Decoded(columns, bad, counts)
+
+    def _table(self, element: bytes) -> pa.Table:
+        with pa.ipc.open_stream(element) as reader:
+            if reader.schema.names != self._schema.names:
+                missing = [name for name in self._schema.names if name not in reader.schema.names]
+                if missing:
+                    raise UsageError(f"it has the columns {reader.schema.names}, and the schema names {missing} as well")
+            table = reader.read_all()
+        # Offsets in a buffer of a peer may lead anywhere, and Arrow does not look when it opens a stream.
+        table.validate(full=True)
+        if table.schema.equals(self._schema):
+            return table
+        return table.select(self._schema.names).cast(self._schema)
+
+
+def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str | None) -> Decoder:
+    """Return the decoder of a format. Raises UsageError if the format needs a plugin, or a class, that is missing."""
+    kind = pa.struct([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
+    if value_format == "raw":
+        return RawDecoder()
+    if value_format == "arrow":
+        return ArrowDecoder(fields)
+    if value_format == "json":
+        return RowDecoder(fields, _JsonRows(fields).load_all)
+    if value_format == "msgpack":
+        loads = build_registry().serializer("msgpack").loads
+        return RowDecoder(fields, lambda elements: pa.array(_mappings([loads(element) for element in elements]), kind))
+    loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
+    return RowDecoder(fields, lambda elements: pa.array([_message(loads(element), kind) for element in elements], kind))
+
+
+class _JsonRows:
+    """JSON objects, read by Arrow in one piece."""
+
+    def __init__(self, fields: Sequence[pa.Field]) -> None:
+        schema = pa.schema([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
+        self._schema = schema
+        self._options = pa.json.ParseOptions(explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore")
+
+    def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
+        lines = elements if all(map(_is_line, elements)) else [_as_line(element) for element in elements]
+        joined = b"\n".join(lines)
+        reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
+        table = pa.json.read_json(io.BytesIO(joined), reading, self._options).select(self._schema.names).combine_chunks()
+        if table.num_rows != len(elements):
+            raise ProtocolError("an element has to be one JSON object")
+        return pa.StructArray.from_arrays(
+            [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns], fields=list(self._schema)
+        )
+
+
+def _is_line(element: bytes) -> bool:
+    # A text between braces cannot go on in the next line: a string may not have a raw line break, and `}` is not followed by `{`.
+    return element[:1] == b"{" and element[-1:] == b"}" and b"\n" not in element
+
+
+def _as_line(element: bytes) -> bytes:
+    value = json.loads(element)
+    if not isinstance(value, dict):
+        raise ProtocolError(f"an element has to be a JSON object, not {shown(value)}")
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _mappings(values: list[Any]) -> list[Any]:
+    # The types in one piece: a call for each value takes a tenth of the whole time.
+    if set(map(type, values)) - {dict}:
+        raise ProtocolError("an element has to be a map with the names of the columns")
+    return values
+
+
+def _message(message: Any, kind: pa.StructType) -> dict[str, Any]:
+    """Return the fields of a message that the schema names."""
+    return {field.name: _field(message, field) for field in kind}
+
+
+def _field(message: Any, field: pa.Field) -> Any:
+    value = getattr(message, field.name)
+    if pa.types.is_struct(field.type):
+        return _message(value, field.type) if message.HasField(field.name) else None
+    if pa.types.is_list(field.type):
+        is_nested = pa.types.is_struct(field.type.value_type)
+        return [_message(each, field.type.value_type) for each in value] if is_nested else list(value)
+    if pa.types.is_timestamp(field.type):
+        return value.ToDatetime() if message.HasField(field.name) else None
+    return value
+
+
+def _class_of(name: str) -> type:
+    module, _, kind = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]  # the serializer checks it
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"option messageType={name}: {error}. Give package.module.Class, in a module that each executor can import (--py-files)"
+        ) from error
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema])  # noqa: FBT003  # pyarrow names it so

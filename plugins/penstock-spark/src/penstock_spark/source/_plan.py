@@ -1,0 +1,212 @@
+"""The plan of a streaming query: where it begins, and how far each batch goes.
+
+Rules of this file:
+
+* The batch that an offset ends may have been planned by another process: the state of this one only saves requests.
+* Spark gives one limit to a source. The others are kept here: bytes by the mean size of a sample, and the least number of elements by not
+  going on until `maxTriggerDelay` is over.
+* `Trigger.AvailableNow` reads up to the positions at its beginning, and no further; `minElementsPerTrigger` does not hold it back.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any, Final
+
+from penstock.api import PenstockError, ProtocolError, PublisherFailed, Rejected, UsageError
+from penstock_spark.source._offsets import Facts, Key, Offset, Range, ranges_between, read_places, share, share_bytes
+from penstock_spark.source._publisher import Publisher
+from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
+
+_log: Final = logging.getLogger("penstock.spark")
+
+
+class Plan:
+    """What the driver decides for one query."""
+
+    def __init__(self, settings: SourceSettings, publisher: Publisher | None = None, clock: Callable[[], float] = monotonic) -> None:
+        self._settings = settings
+        self._publisher = Publisher(settings.uri, settings.client) if publisher is None else publisher
+        self._clock = clock
+        self._facts: dict[Key, Facts] = {}
+        self._target: Mapping[Key, int] | None = None
+        self._epoch = 0
+        self._holds_back = False
+        self._last_batch_at: float | None = None
+        self._first: Offset | None = None
+
+    # --- where a query begins, and where a batch ends
+
+    def initial(self, default: str) -> Offset:
+        """Return where a new query begins. Spark asks twice, and the answer is the same."""
+        if self._first is None:
+            facts = self._ask()
+            starting = self._settings.starting or default
+            self._first = Offset(self._places(starting, facts, "startingOffsets", starting if isinstance(starting, str) else EARLIEST))
+        return self._first
+
+    def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
+        """Return where the next batch ends: at `start` if there is none yet. Without `is_limited` it takes all that is there."""
+        self._check_selected(start)
+        facts = self._ask(after=self._seen(start), wait=0.0 if self._target is not None else self._settings.long_poll)
+        begins = {key: self._begin(start, key, each) for key, each in facts.items()}
+        self._check_content(start, begins)
+        backlog = {key: self._end(key, each.latest) - begins[key] for key, each in facts.items()}
+        backlog = {key: count for key, count in backlog.items() if count > 0}
+        counts = self._limited(backlog, begins) if is_limited else backlog
+        self._holds_back = is_limited and self._is_held_back(sum(backlog.values()))
+        if not counts or self._holds_back:
+            return start
+        self._last_batch_at = self._clock()
+        positions = {key: begins[key] + counts.get(key, 0) for key in begins}
+        digests = {key: self._digest(key, positions[key]) for key in counts} | {
+            key: digest for key, digest in start.digests.items() if key not in counts and start.positions.get(key) == positions.get(key)
+        }
+        moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
+        return Offset(positions, {key: digest for key, digest in digests.items() if digest}, moved)
+
+    def fix_target(self) -> None:
+        """Read no further than what is there now: `Trigger.AvailableNow`."""
+        self._target = {key: each.latest for key, each in self._ask().items()}
+
+    def newest(self) -> Offset | None:
+        """Return the newest positions that are known. Spark shows them beside the end of a batch: the difference is the lag."""
+        return Offset({key: each.latest for key, each in self._facts.items()}) if self._facts else None
+
+    # --- what a batch reads
+
+    def ranges(self, start: Offset, end: Offset) -> list[tuple[Range, tuple[str, ...]]]:
+        """Return the ranges of a batch, each with the addresses where it can be read."""
+        if not self._facts:
+            self._ask()
+        found = ranges_between(start, end, self._settings.min_partitions)
+        return [(each, self._addresses((each.stream, each.partition))) for each in found]
+
+    def whole(self, default: str) -> list[tuple[Range, tuple[str, ...]]]:
+        """Return the ranges of a batch query: from `startingOffsets` to `endingOffsets`."""
+        start = self.initial(default)
+        ending = self._settings.ending
+        stop = self._places(ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST)
+        for key, position in stop.items():
+            facts = self._facts[key]
+            for where, option in ((start.positions[key], "startingOffsets"), (position, "endingOffsets")):
+                self._kept(key, where, facts, option)
+        begins = {key: max(position, self._facts[key].earliest) for key, position in start.positions.items()}
+        return self.ranges(Offset(begins), Offset({key: min(position, self._facts[key].latest) for key, position in stop.items()}))
+
+    def close(self) -> None:
+        """Leave the connection."""
+        self._publisher.close()
+
+    # --- inside
+
+    def _streams(self) -> tuple[str, ...]:
+        pattern = self._settings.pattern
+        if pattern is None:
+            return self._settings.streams
+        found = self._publisher.names(pattern)
+        if not found:
+            raise UsageError(f"option streamPattern={pattern}: the server at {self._settings.uri} describes no publisher of such a name")
+        return found
+
+    def _ask(self, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
+        facts = self._publisher.facts(self._streams(), after=after, wait=wait)
+        assigned = self._settings.assigned
+        if assigned is not None:
+            wanted = {(stream, partition) for stream, partitions in assigned.items() for partition in partitions}
+            if missing := sorted(wanted - facts.keys()):
+                raise UsageError(f"option assign: {missing[0][0]!r} has no partition {missing[0][1]!r}; there are {sorted(facts)}")
+            facts = {key: each for key, each in facts.items() if key in wanted}
+        self._facts = facts
+        return facts
+
+    def _seen(self, start: Offset) -> dict[Key, int]:
+        """Return the positions beyond which something is new: those that are read. While a batch is held back, those that were seen."""
+        if not self._holds_back:
+            return dict(start.positions)
+        return {key: max(position, self._facts[key].latest if key in self._facts else 0) for key, position in start.positions.items()}
+
+    def _places(self, value: str | Mapping[str, Any], facts: Mapping[Key, Facts], option: str, otherwise: str) -> dict[Key, int]:
+        every = {key: each.latest if otherwise == LATEST else each.earliest for key, each in facts.items()}
+        return every if isinstance(value, str) else every | read_places(value, facts, option)
+
+    def _check_selected(self, start: Offset) -> None:
+        if not self._facts:
+            self._ask()
+        if gone := sorted(start.positions.keys() - self._facts.keys()):
+            self._lose(
+                f"the checkpoint has {_shown(gone[0])}, and the publisher, or the options of this query, have it no "
+                "more. Give a query over other streams a checkpointLocation of its own"
+            )
+
+    def _begin(self, start: Offset, key: Key, facts: Facts) -> int:
+        # A partition that is new begins at its earliest element, so none of it is missed.
+        position = start.positions.get(key)
+        return facts.earliest if position is None else self._kept(key, position, facts, "the checkpoint")
+
+    def _kept(self, key: Key, position: int, facts: Facts, what: str) -> int:
+        if facts.earliest <= position <= facts.latest:
+            return position
+        reason = (
+            "were dropped" if position < facts.earliest else "do not exist: the publisher has begun anew, or was restored from a backup"
+        )
+        self._lose(
+            f"{what} has position {position:,} of {_shown(key)}, and the publisher has {facts.earliest:,} up to, and not with, "
+            f"{facts.latest:,}: the elements between them {reason}"
+        )
+        return min(max(position, facts.earliest), facts.latest)
+
+    def _lose(self, text: str) -> None:
+        if self._settings.fail_on_loss:
+            raise UsageError(f"{text}. To go on without them, set failOnDataLoss=false")
+        _log.warning("%s; going on, because failOnDataLoss=false", text)
+
+    def _check_content(self, start: Offset, begins: Mapping[Key, int]) -> None:
+        """Examine the last element before each position, if the connection is new: its publisher may have come back with other elements."""
+        if self._publisher.epoch == self._epoch:
+            return
+        for key, digest in start.digests.items():
+            position = start.positions[key]
+            if begins.get(key) == position and position > self._facts[key].earliest and self._digest(key, position) not in ("", digest):
+                self._lose(
+                    f"the element at position {position - 1:,} of {_shown(key)} is not the one that this query has read: the "
+                    " publisher has come back with other elements at the same positions"
+                )
+        self._epoch = self._publisher.epoch
+
+    def _digest(self, key: Key, position: int) -> str:
+        """Return the digest of the element before `position`, or an empty one if the publisher has dropped it meanwhile."""
+        try:
+            return self._publisher.digest(*key, position - 1)
+        except (Rejected, PublisherFailed, ProtocolError):
+            return ""
+
+    def _end(self, key: Key, latest: int) -> int:
+        return latest if self._target is None else min(latest, self._target.get(key, latest))
+
+    def _limited(self, backlog: Mapping[Key, int], begins: Mapping[Key, int]) -> dict[Key, int]:
+        most, most_bytes = self._settings.max_elements, self._settings.max_bytes
+        counts = dict(backlog) if most is None else share(backlog, most)
+        if most_bytes is not None:
+            counts = share_bytes(counts, {key: self._mean(key, begins[key], count) for key, count in counts.items() if count}, most_bytes)
+        return {key: count for key, count in counts.items() if count}
+
+    def _mean(self, key: Key, start: int, count: int) -> float:
+        try:
+            return self._publisher.mean_size(*key, start, start + count)
+        except PenstockError:
+            return 0.0  # the task that reads the range says what is wrong with it
+
+    def _is_held_back(self, available: int) -> bool:
+        least = self._settings.min_elements
+        if least is None or self._target is not None or available >= least or self._last_batch_at is None:
+            return False
+        return self._clock() - self._last_batch_at < self._settings.max_delay
+
+    def _addresses(self, key: Key) -> tuple[str, ...]:
+        facts = self._facts.get(key)
+        return (facts.addresses if facts is not None else ()) or (self._settings.uri,)
+
+
+def _shown(key: Key) -> str:
+    return f"partition {key[1]!r} of {key[0]!r}"

@@ -1,0 +1,155 @@
+"""The driver's half of a connection: which partitions the streams have, how far they go, and the digest of single elements.
+
+Rules of this file:
+
+* One connection for each query, made at the first use. A lost one is made again, and its publisher may then be another process: `epoch`
+  counts the connections, so that the digests are examined again.
+* A poll is one request for each stream. If nothing is new, the server holds the request of one stream until there is, for `longPollMs`.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final, TypeVar
+
+from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
+from penstock.blocking import Peer
+from penstock_spark._client import ClientSettings
+from penstock_spark.source._names import positions_name, range_name
+from penstock_spark.source._offsets import Facts, Key
+
+T = TypeVar("T")
+
+DESCRIPTION: Final = "penstock/describe"
+"""The name under which a service describes itself."""
+
+SAMPLE: Final = 64
+"""Elements that are read for a mean size."""
+
+
+def digest_of(element: bytes) -> str:
+    """Return the digest of an element: 64 bits of its SHA-256, because the checkpoint has one for each partition."""
+    return hashlib.sha256(element).hexdigest()[:16]
+
+
+class Publisher:
+    """The server of a query, as the driver asks it."""
+
+    def __init__(self, uri: str, client: ClientSettings) -> None:
+        self._uri = uri
+        self._client = client
+        self._block: AbstractContextManager[Peer] | None = None
+        self._peer: Peer | None = None
+        self._turn = 0
+        self.epoch: int = 0
+        """The number of connections that were made."""
+
+    def names(self, pattern: str) -> tuple[str, ...]:
+        """Return the names of the published logs that match `pattern`, by the description of the server. Raises UsageError without one."""
+        try:
+            entries = self._ask(lambda peer: _read_all(peer, DESCRIPTION, "json", self._client.read_timeout))
+        except (Rejected, PublisherFailed):
+            raise UsageError(
+                f"option streamPattern: the server at {self._uri} does not describe itself, or not to you; it does with "
+                "penstock.Service(describe=True). Or give streams="
+            ) from None
+        found = [entry.get("name") for entry in entries if isinstance(entry, dict) and entry.get("positions") is True]
+        return tuple(sorted(name for name in found if isinstance(name, str) and "{" not in name and re.fullmatch(pattern, name)))
+
+    def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
+        """Return what the server keeps of all partitions of `streams`. With `after` and `wait` it waits until something is new."""
+        found: dict[Key, Facts] = {}
+        after = {} if after is None else after
+        # A blocking connection waits for one answer at a time, so the streams take turns in being the one that is waited for.
+        self._turn += 1
+        order = [*streams[self._turn % len(streams) :], *streams[: self._turn % len(streams)]] if streams else []
+        for stream in order:
+            is_last = stream == order[-1] and not any(facts.latest > after.get(key, -1) for key, facts in found.items())
+            own = {partition: position for (name, partition), position in after.items() if name == stream}
+            seconds = wait if is_last and own else 0.0
+            found |= self._facts_of(stream, positions_name(stream, own if seconds else None, seconds), seconds)
+        return found
+
+    def digest(self, stream: str, partition: str, position: int) -> str:
+        """Return the digest of one element."""
+        return digest_of(self._elements(stream, partition, position, position + 1)[0])
+
+    def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
+        """Return the mean size of the first elements of a range."""
+        elements = self._elements(stream, partition, start, min(stop, start + SAMPLE))
+        return sum(map(len, elements)) / len(elements)
+
+    def close(self) -> None:
+        """Leave the connection."""
+        block, self._block, self._peer = self._block, None, None
+        if block is not None:
+            with suppress(Rejected):  # the reason of a connection that is over already
+                block.__exit__(None, None, None)
+
+    # --- inside
+
+    def _facts_of(self, stream: str, name: str, wait: float = 0.0) -> dict[Key, Facts]:
+        try:
+            answer = self._ask(lambda peer: peer.request(name, timeout=self._client.read_timeout + wait))
+        except (Rejected, PublisherFailed) as refused:
+            raise no_positions(stream, self._uri, refused) from refused
+        return _facts(stream, answer)
+
+    def _elements(self, stream: str, partition: str, start: int, stop: int) -> list[bytes]:
+        name = range_name(stream, partition, start, stop)
+        elements = self._ask(lambda peer: _read_all(peer, name, None, self._client.read_timeout))
+        if len(elements) != stop - start:
+            raise ProtocolError(f"{self._uri} sent {len(elements)} elements for {name}")
+        return elements
+
+    def _ask(self, call: Callable[[Peer], T]) -> T:
+        """Call `call` with the connection, and once more with a new one if it was lost: it may have been idle for too long."""
+        if self._peer is not None:
+            self._peer.run(0)  # a goodbye may have arrived since the last poll
+            if not self._peer.is_connected:
+                self.close()
+        is_new = self._peer is None
+        try:
+            return call(self._connected())
+        except ConnectionLost:
+            self.close()
+            if is_new:
+                raise
+        return call(self._connected())
+
+    def _connected(self) -> Peer:
+        if self._peer is None:
+            self._block = self._client.connect(self._uri)
+            self._peer = self._block.__enter__()
+            self.epoch += 1
+        return self._peer
+
+
+def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:
+    """Return the error about a publisher that keeps no elements, or does not exist."""
+    return UsageError(
+        f"{uri} gives no positions of {shown(stream)}: {refused}. Either it has no publisher of this name that you may read, or that "
+        "publisher keeps no elements, so a batch could not be read again. Let penstock.Spool write its stream to a log and read that log; "
+        "or say delivery=atMostOnce if elements may be lost"
+    )
+
+
+def _read_all(peer: Peer, name: str, serializer: str | None, timeout: float) -> list[Any]:
+    with peer.subscribe(name, serializer=serializer, timeout=timeout) as stream:
+        return [*stream]
+
+
+def _facts(stream: str, answer: bytes) -> dict[Key, Facts]:
+    try:
+        value = json.loads(answer)
+        found = {
+            (stream, partition): Facts(int(each["earliest"]), int(each["latest"]), tuple(map(str, each["addresses"])))
+            for partition, each in value.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ProtocolError(f"the server sent {shown(answer)} as the positions of {shown(stream)}") from None
+    if not all(0 <= facts.earliest <= facts.latest for facts in found.values()):
+        raise ProtocolError(f"the server sent positions of {shown(stream)} that contradict each other: {shown(answer)}")
+    return found

@@ -1,0 +1,207 @@
+"""The executor's half: a task reads its range, and hands it to Spark in Arrow batches.
+
+Rules of this file:
+
+* Nothing here is shared with the driver or with another task. A task connects to the publisher itself, and its demand bounds what waits.
+* A batch has at least `LEAST_ROWS` elements, or what has come within `LONGEST_WAIT`: each batch costs Spark some 100 µs.
+* A task that Spark stops is a generator that is closed: leaving the block of the stream cancels it. Nothing else tells the publisher.
+* A lost connection is made again, and the range goes on behind the last element. A range that ends early raises, so Spark repeats the task.
+"""
+
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout, UsageError
+from penstock_spark.source._decode import Decoded, decoder_of
+from penstock_spark.source._names import range_name
+from penstock_spark.source._offsets import Range
+from penstock_spark.source._publisher import Publisher, digest_of
+from penstock_spark.source._settings import SourceSettings
+
+_log: Final = logging.getLogger("penstock.spark")
+
+LEAST_ROWS: Final = 4_096
+"""Elements of a batch, at least. One batch an element made two million rows take more than five minutes."""
+
+LONGEST_WAIT: Final = 0.05
+"""Seconds after which a smaller batch is handed over."""
+
+MOST_BYTES: Final = 8 << 20
+"""Bytes of the elements of a batch, after which it is handed over also if it has fewer elements."""
+
+
+MOST_FAILURES: Final = 3
+"""Lost connections in a row without an element, after which the task fails. Each was made with `penstock.client.retries` attempts."""
+
+
+class Batches:
+    """Elements of a range, as they become Arrow batches."""
+
+    def __init__(self, settings: SourceSettings, schema: pa.Schema, part: Range) -> None:
+        fields = list(schema)[3:] if settings.has_metadata else list(schema)
+        self._settings = settings
+        self._schema = schema
+        self._part = part
+        self._decoder = decoder_of(settings.value_format, fields[:-1] if settings.keeps_corrupt else fields, settings.message_type)
+        self._waiting: list[bytes] = []
+        self._bytes = 0
+        self._since = 0.0
+        self.position = part.start
+        """The position behind the last element that was added."""
+
+    def add(self, elements: Sequence[bytes], now: float) -> bool:
+        """Add elements, and return whether a batch is due."""
+        if not self._waiting:
+            self._since = now
+        self._waiting += elements
+        self._bytes += sum(map(len, elements))
+        self.position += len(elements)
+        return len(self._waiting) >= LEAST_ROWS or self._bytes >= MOST_BYTES or now - self._since >= LONGEST_WAIT
+
+    def take(self) -> pa.RecordBatch | None:
+        """Return the elements that were added since the last call as a batch; None if there are none."""
+        elements, self._waiting, self._bytes = self._waiting, [], 0
+        if not elements:
+            return None
+        if self._part.digest and self.position == self._part.stop and digest_of(elements[-1]) != self._part.digest:
+            raise ProtocolError(
+                f"the element at position {self.position - 1:,} of {self._name()} is not the one that the driver has seen: the "
+                "publisher has come back with other elements at the same positions"
+            )
+        return self._batch(elements, self._decoder.decode(elements))
+
+    # --- inside
+
+    def _name(self) -> str:
+        return f"partition {self._part.partition!r} of {self._part.stream!r}"
+
+    def _batch(self, elements: list[bytes], decoded: Decoded) -> pa.RecordBatch:
+        first = self.position - len(elements)
+        if decoded.bad and not self._settings.keeps_corrupt:
+            place, why = decoded.bad[0]
+            raise ProtocolError(
+                f"the element at position {first + place:,} of {self._name()} is no {self._settings.value_format} of the schema: {why}. "
+                "Correct valueFormat and schema; or set undecodable=_corrupt, and such elements arrive in the column _corrupt"
+            )
+        columns = [*self._metadata(first, len(elements), decoded.rows), *decoded.columns]
+        if self._settings.keeps_corrupt:
+            columns.append(_corrupt(elements, decoded))
+        for field, column in zip(self._schema, columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise UsageError(f"the column {field.name} is NOT NULL in the schema, and an element lacks it")
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _metadata(self, first: int, count: int, rows: Sequence[int] | None) -> list[pa.Array]:
+        if not self._settings.has_metadata:
+            return []
+        offsets = np.arange(first, first + count, dtype=np.int64)
+        if rows is not None:
+            offsets = np.repeat(offsets, rows)
+        texts = [pa.repeat(pa.scalar(each, pa.string()), len(offsets)) for each in (self._part.stream, self._part.partition)]
+        return [*texts, pa.array(offsets)]
+
+
+class Task(NamedTuple):
+    """A range, and the addresses where it can be read."""
+
+    settings: SourceSettings
+    schema: pa.Schema
+    part: Range
+    addresses: tuple[str, ...]
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the range. Raises ProtocolError if the publisher does not send all of it."""
+        batches = Batches(self.settings, self.schema, self.part)
+        if self.settings.at_most_once:
+            yield from self._read_what_comes(batches)
+            return
+        failures = 0
+        for address in itertools.cycle(self.addresses):
+            before = batches.position
+            try:
+                yield from self._read_from(address, batches)
+            except ConnectionLost:
+                failures = failures + 1 if batches.position == before else 1
+                if failures == MOST_FAILURES:
+                    raise
+                continue
+            except (Rejected, PublisherFailed) as refused:
+                earliest = self.part.start if self.settings.fail_on_loss else self._earliest()
+                if earliest <= batches.position:
+                    raise self._refused(refused) from refused
+                if (rest := batches.take()) is not None:
+                    yield rest
+                _log.warning("%s has dropped the elements before position %d; going on there, as failOnDataLoss=false", self.part, earliest)
+                batches.position = min(earliest, self.part.stop)
+                continue
+            break
+        if (rest := batches.take()) is not None:
+            yield rest
+        if batches.position != self.part.stop:
+            raise ProtocolError(
+                f"the publisher has completed {self.part.stream!r} before position {batches.position:,}, and the batch goes up to "
+                f"{self.part.stop:,}"
+            )
+
+    # --- inside
+
+    def _read_from(self, address: str, batches: Batches) -> Iterator[pa.RecordBatch]:
+        if batches.position == self.part.stop:
+            return
+        name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop)
+        client = self.settings.client
+        with client.connect(address) as peer, peer.subscribe(name, demand=self.settings.window, timeout=client.read_timeout) as stream:
+            for elements in stream.batches():
+                if batches.add(elements, monotonic()):
+                    batch = batches.take()
+                    if batch is not None:
+                        yield batch
+
+    def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """Yield the elements of a publisher without positions, until there are enough, or the time is over."""
+        count, client, seconds = self.part.stop - self.part.start, self.settings.client, self.settings.long_poll
+        deadline = monotonic() + seconds
+        demand = min(count, self.settings.window)
+        with (
+            client.connect(self.addresses[0]) as peer,
+            peer.subscribe(self.part.stream, demand=demand, timeout=max(seconds, 0.001)) as stream,
+            suppress(StreamTimeout),
+        ):
+            for elements in stream.batches():
+                is_due = batches.add(elements[: self.part.stop - batches.position], monotonic())
+                is_over = batches.position == self.part.stop or monotonic() >= deadline
+                if (is_due or is_over) and (batch := batches.take()) is not None:
+                    yield batch
+                if is_over:
+                    break
+        if (rest := batches.take()) is not None:
+            yield rest
+
+    def _earliest(self) -> int:
+        """Return the position of the oldest element that the publisher has now: since the batch was planned it may have dropped some."""
+        publisher = Publisher(self.settings.uri, self.settings.client)
+        try:
+            return publisher.facts([self.part.stream])[self.part.stream, self.part.partition].earliest
+        finally:
+            publisher.close()
+
+    def _refused(self, refused: Exception) -> Exception:
+        return ProtocolError(
+            f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
+            f"{refused}"
+        )
+
+
+def _corrupt(elements: list[bytes], decoded: Decoded) -> pa.Array:
+    wrong = {each.place for each in decoded.bad}
+    column: list[Any] = [element if index in wrong else None for index, element in enumerate(elements)] if wrong else [None] * len(elements)
+    if decoded.rows is not None:
+        column = [each for each, count in zip(column, decoded.rows, strict=True) for _ in range(count)]
+    return pa.array(column, pa.binary())

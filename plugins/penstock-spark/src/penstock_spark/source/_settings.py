@@ -1,0 +1,183 @@
+"""The options of the source, and the settings that a query has by them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from penstock.api import UsageError
+from penstock_spark._client import CLIENT_OPTIONS, ClientSettings, refuse_secrets
+from penstock_spark._options import (
+    Option,
+    boolean,
+    choice,
+    duration,
+    json_object,
+    milliseconds,
+    names,
+    one_of,
+    positive,
+    read_options,
+    text,
+)
+
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+EXACTLY_ONCE: Final = "exactlyOnce"
+AT_MOST_ONCE: Final = "atMostOnce"
+FAIL: Final = "fail"
+CORRUPT: Final = "_corrupt"
+RAW: Final = "raw"
+FORMATS: Final = (RAW, "json", "msgpack", "protobuf", "arrow")
+
+METADATA: Final = "stream STRING, partition STRING, offset BIGINT"
+"""The columns in front of those of the value."""
+
+SELECTIONS: Final = ("stream", "streams", "streamPattern", "assign")
+
+
+def _places(given: str) -> str | dict[str, Any]:
+    word = given.strip()
+    return word.lower() if word.lower() in (EARLIEST, LATEST) else json_object(word)
+
+
+def _pattern(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from None
+    return given
+
+
+SOURCE_OPTIONS: Final = (
+    Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or load(uri)"),
+    Option("stream", text, None, "the name of one publisher"),
+    Option("streams", names, None, "several names, with commas"),
+    Option("streamPattern", _pattern, None, "a regular expression for the names that the server describes"),
+    Option("assign", json_object, None, 'partitions of streams: {"orders": ["0", "1"]}'),
+    Option("startingOffsets", _places, None, 'earliest, latest, or {"orders": {"0": 500}}; for a new query'),
+    Option("endingOffsets", _places, LATEST, "the same, where read() ends"),
+    Option("maxElementsPerTrigger", positive, None, "elements of a batch, at most"),
+    Option("minElementsPerTrigger", positive, None, "elements that a batch waits for"),
+    Option("maxTriggerDelay", duration, 900.0, "how long minElementsPerTrigger may hold a batch back, such as 15m"),
+    Option("maxBytesPerTrigger", positive, None, "bytes of the elements of a batch, by the mean size of a sample"),
+    Option("minPartitions", positive, 1, "tasks of a batch, at least"),
+    Option("failOnDataLoss", boolean, default=True, summary="whether elements that the publisher has dropped end the query"),
+    Option("includeMetadata", boolean, default=True, summary="whether rows have the columns stream, partition and offset"),
+    Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
+    Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
+    Option("messageType", text, None, "for protobuf: the generated class, as package.module.Class"),
+    Option("undecodable", choice(FAIL, CORRUPT), FAIL, "whether an element that cannot be decoded ends the query or goes to _corrupt"),
+    Option("demandWindow", positive, 8192, "elements that a task asks for ahead"),
+    Option("longPollMs", milliseconds, 500.0 / 1000, "how long the server holds the question for new elements"),
+    Option("delivery", choice(EXACTLY_ONCE, AT_MOST_ONCE), EXACTLY_ONCE, "atMostOnce reads publishers that keep no elements"),
+    *CLIENT_OPTIONS,
+)
+"""The options of the source."""
+
+
+class SourceSettings(NamedTuple):
+    """What a query reads, and how. Spark pickles it to the executors."""
+
+    uri: str
+    streams: tuple[str, ...]
+    pattern: str | None
+    assigned: Mapping[str, tuple[str, ...]] | None
+    starting: str | Mapping[str, Any] | None
+    ending: str | Mapping[str, Any]
+    max_elements: int | None
+    min_elements: int | None
+    max_delay: float
+    max_bytes: int | None
+    min_partitions: int
+    fail_on_loss: bool
+    has_metadata: bool
+    value_format: str
+    schema: str | None
+    message_type: str | None
+    keeps_corrupt: bool
+    window: int
+    long_poll: float
+    at_most_once: bool
+    client: ClientSettings
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "SourceSettings":
+        """Read the options of a query. Raises UsageError for unknown ones, for bad values, and for options that contradict each other."""
+        refuse_secrets(given)
+        if "path" in {name.lower() for name in given}:
+            given = _with_path(given)
+        values = read_options(given, SOURCE_OPTIONS)
+        chosen = one_of(values, SELECTIONS)
+        if values["uri"] is None:
+            raise UsageError("give the server, as .option('uri', 'tcp://10.0.0.5:7000') or .load('tcp://10.0.0.5:7000')")
+        settings = cls(
+            uri=values["uri"],
+            streams=values["streams"] or ((values["stream"],) if chosen == "stream" else tuple(values["assign"] or ())),
+            pattern=values["streamPattern"],
+            assigned=_assigned(values["assign"]),
+            starting=values["startingOffsets"],
+            ending=values["endingOffsets"],
+            max_elements=values["maxElementsPerTrigger"],
+            min_elements=values["minElementsPerTrigger"],
+            max_delay=values["maxTriggerDelay"],
+            max_bytes=values["maxBytesPerTrigger"],
+            min_partitions=values["minPartitions"],
+            fail_on_loss=values["failOnDataLoss"],
+            has_metadata=values["includeMetadata"],
+            value_format=values["valueFormat"],
+            schema=values["schema"],
+            message_type=values["messageType"],
+            keeps_corrupt=values["undecodable"] == CORRUPT,
+            window=values["demandWindow"],
+            long_poll=values["longPollMs"],
+            at_most_once=values["delivery"] == AT_MOST_ONCE,
+            client=ClientSettings.of(values),
+        )
+        settings._check()
+        return settings
+
+    @property
+    def row_schema(self) -> str:
+        """The columns of a row, as DDL. Raises UsageError if they are not known."""
+        if self.value_format == RAW:
+            columns = ["value BINARY"]
+        elif self.schema is not None:
+            columns = [self.schema]
+        else:
+            raise UsageError(f"valueFormat={self.value_format} needs the columns of the value: .option('schema', 'id BIGINT, name STRING')")
+        return ", ".join([METADATA] * self.has_metadata + columns + [f"{CORRUPT} BINARY"] * self.keeps_corrupt)
+
+    # --- inside
+
+    def _check(self) -> None:
+        low, high = self.min_elements, self.max_elements
+        if low is not None and high is not None and low > high:
+            raise UsageError(f"minElementsPerTrigger={low:,} is above maxElementsPerTrigger={high:,}: no batch could have as many")
+        if self.value_format == "protobuf" and self.message_type is None:
+            raise UsageError(
+                "valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a class that the executors can import"
+            )
+        if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
+            raise UsageError("valueFormat=raw has the one column value; leave schema and undecodable out, or choose another valueFormat")
+        if self.at_most_once and (self.max_elements is None or self.pattern is not None or self.assigned is not None):
+            raise UsageError(
+                "delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the publisher has no positions to ask for"
+            )
+
+
+def _assigned(given: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:
+    if given is None:
+        return None
+    for stream, partitions in given.items():
+        if not isinstance(partitions, list) or not partitions or not all(isinstance(each, str) for each in partitions):
+            raise UsageError(f'option assign: give a list of the names of partitions for {stream!r}, as in {{"{stream}": ["0"]}}')
+    return {stream: tuple(partitions) for stream, partitions in given.items()}
+
+
+def _with_path(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options with the argument of ``load(uri)`` as the option uri."""
+    rest = {name: each for name, each in given.items() if name.lower() != "path"}
+    [path] = [each for name, each in given.items() if name.lower() == "path"]
+    if any(name.lower() == "uri" for name in rest):
+        raise UsageError("the server is given twice: as the option uri, and in load(uri)")
+    return rest | {"uri": path}

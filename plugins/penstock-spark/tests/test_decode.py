@@ -1,0 +1,146 @@
+"""Elements become columns, for each valueFormat; elements that cannot be decoded are found one by one."""
+
+import datetime as dt
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from penstock_spark.source._decode import decoder_of
+from penstock_spark.source._offsets import Range
+from penstock_spark.source._range_reader import Batches
+from penstock_spark.source._settings import SourceSettings
+
+from penstock.api import ProtocolError, UsageError
+
+FIELDS = [
+    pa.field("id", pa.int64()),
+    pa.field("name", pa.string()),
+    pa.field("at", pa.timestamp("us", tz="UTC")),
+    pa.field("tags", pa.list_(pa.string())),
+    pa.field("place", pa.struct([pa.field("x", pa.float64())])),
+]
+ROW = {"id": 1, "name": "ann", "at": "2026-01-02T03:04:05Z", "tags": ["a", "b"], "place": {"x": 0.5}}
+PLAIN = ROW | {"at": dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)}
+
+
+def rows_of(value_format: str, elements: list[bytes], fields: list[pa.Field] = FIELDS) -> list[dict[str, Any]]:
+    """Return the rows of elements that can all be decoded."""
+    decoded = decoder_of(value_format, fields, None).decode(elements)
+    assert not decoded.bad
+    assert [column.type for column in decoded.columns] == [field.type for field in fields]
+    return pa.Table.from_arrays(list(decoded.columns), names=[field.name for field in fields]).to_pylist()
+
+
+def arrow(rows: list[dict[str, Any]], fields: list[pa.Field] = FIELDS) -> bytes:
+    """Return rows as an Arrow IPC stream."""
+    table, sink = pa.Table.from_pylist(rows, schema=pa.schema(fields)), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_json_objects_become_rows() -> None:
+    """Fields that the schema does not name are left out, and missing ones are null; an element may have several lines."""
+    elements = [json.dumps(ROW | {"more": 5}).encode(), b"{}", json.dumps(ROW, indent=1).encode(), b'  {"id": 7} ']
+    nothing = dict.fromkeys(ROW)
+    assert rows_of("json", elements) == [PLAIN, nothing, PLAIN, nothing | {"id": 7}]
+
+
+NOT_ONE_OBJECT = [b"", b"{", b'{"id":1}{"id":2}', b'{"id":"x"}', b"[1]", b"null", b"\xff", b'{"id":1}x}', b'{"name":"a\n}']
+
+
+@pytest.mark.parametrize("bad", NOT_ONE_OBJECT)
+def test_an_element_that_is_no_json_of_the_schema_is_found(bad: bytes) -> None:
+    """Its neighbours are decoded, also if it pretends to be two elements, or a part of one."""
+    decoded = decoder_of("json", FIELDS, None).decode([b'{"id": 5}', bad, b'{"id": 6}'])
+    assert [each.place for each in decoded.bad] == [1]
+    assert decoded.columns[0].to_pylist() == [5, None, 6]
+
+
+def test_halves_of_an_object_and_two_objects_do_not_make_up_for_each_other() -> None:
+    """Three elements have three objects in all, and only one of them is one object."""
+    decoded = decoder_of("json", FIELDS, None).decode([b'{"place":{}', b'{"id":1}{"id":2}', b'{"id":3}'])
+    assert [each.place for each in decoded.bad] == [0, 1]
+
+
+def test_msgpack_maps_become_rows() -> None:
+    """An element that is no map is found."""
+    msgpack = pytest.importorskip("penstock_msgpack")
+    dumps = msgpack.MsgpackSerializer().dumps
+    assert rows_of("msgpack", [dumps(PLAIN), dumps({})]) == [PLAIN, dict.fromkeys(ROW)]
+    decoded = decoder_of("msgpack", FIELDS, None).decode([dumps([1]), dumps(PLAIN), b"\xc1"])
+    assert [each.place for each in decoded.bad] == [0, 2]
+
+
+def test_a_class_that_cannot_be_imported_is_named() -> None:
+    """Executors import it, so the error says how it gets there."""
+    pytest.importorskip("penstock_protobuf")
+    with pytest.raises(UsageError, match=r"messageType=no\.such\.Class"):
+        decoder_of("protobuf", FIELDS, "no.such.Class")
+
+
+def test_arrow_streams_become_rows() -> None:
+    """An element has any number of rows; columns in another order, and narrower integers, are converted."""
+    other = [FIELDS[1], pa.field("id", pa.int32()), *FIELDS[2:]]
+    decoded = decoder_of("arrow", FIELDS, None).decode([arrow([PLAIN, PLAIN]), arrow([]), arrow([PLAIN], other)])
+    assert decoded.rows == [2, 0, 1]
+    assert decoded.columns[0].to_pylist() == [1, 1, 1]
+    assert rows_of("arrow", [arrow([PLAIN])]) == [PLAIN]
+
+
+def test_arrow_that_is_none_is_found() -> None:
+    """Other bytes, a missing column, a wrong type, and offsets that lead out of the buffer."""
+    names = [pa.field("name", pa.string())]
+    sound = arrow([{"name": "ann"}, {"name": "bob"}], names)
+    places = pa.array([0, 3, 6], pa.int32()).buffers()[1].to_pybytes()
+    assert places in sound
+    wild = sound.replace(places, pa.array([0, 3, 600_000], pa.int32()).buffers()[1].to_pybytes())
+    elements = [b"", b"no arrow", sound, wild, sound[:-40], arrow([{"id": 5}], [pa.field("id", pa.int64())])]
+    decoded = decoder_of("arrow", names, None).decode(elements)
+    assert [each.place for each in decoded.bad] == [0, 1, 3, 4, 5]
+    assert decoded.columns[0].to_pylist() == [None, None, "ann", "bob", None, None, None]
+
+
+def batches(**options: str) -> Batches:
+    """Return the batches of a source of JSON with the column id."""
+    settings = SourceSettings.of({"uri": "tcp://a:1", "stream": "s", "valueFormat": "json", "schema": "id BIGINT"} | options)
+    fields = [pa.field("stream", pa.string()), pa.field("partition", pa.string()), pa.field("offset", pa.int64())]
+    corrupt = [pa.field("_corrupt", pa.binary())] if settings.keeps_corrupt else []
+    return Batches(settings, pa.schema([*fields, pa.field("id", pa.int64(), nullable=False), *corrupt]), Range("s", "0", 100, 200))
+
+
+def test_an_undecodable_element_ends_the_query_with_its_position() -> None:
+    """The error says what to change."""
+    each = batches()
+    each.add([b'{"id":1}', b"oops"], 0.0)
+    with pytest.raises(ProtocolError, match=r"position 101 of partition '0' of 's' is no json of the schema.*undecodable=_corrupt"):
+        each.take()
+
+
+def test_an_undecodable_element_arrives_in_a_column_of_its_own() -> None:
+    """The other columns of its row are null."""
+    settings = SourceSettings.of(
+        {
+            "uri": "tcp://a:1",
+            "stream": "s",
+            "valueFormat": "arrow",
+            "schema": "id BIGINT",
+            "undecodable": "_corrupt",
+            "includeMetadata": "false",
+        }
+    )
+    fields = [pa.field("id", pa.int64())]
+    each = Batches(settings, pa.schema([*fields, pa.field("_corrupt", pa.binary())]), Range("s", "0", 0, 9))
+    each.add([arrow([{"id": 5}, {"id": 6}], fields), b"oops"], 0.0)
+    batch = each.take()
+    assert batch is not None
+    assert batch.to_pylist() == [{"id": 5, "_corrupt": None}, {"id": 6, "_corrupt": None}, {"id": None, "_corrupt": b"oops"}]
+
+
+def test_a_missing_value_of_a_column_that_must_have_one_is_refused() -> None:
+    """Spark would not look, and read what is in the memory there."""
+    each = batches()
+    each.add([b'{"id":null}'], 0.0)
+    with pytest.raises(UsageError, match="id is NOT NULL"):
+        each.take()

@@ -1,0 +1,256 @@
+"""The plan of a query, with a publisher that a test sets: shares, limits, loss, other content, AvailableNow."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from penstock_spark.source._offsets import Facts, Key, Offset, Range, ranges_between, read_places, share, share_bytes
+from penstock_spark.source._plan import Plan
+from penstock_spark.source._settings import SourceSettings
+
+from penstock.api import UsageError
+
+EAST, WEST = ("orders", "east"), ("orders", "west")
+
+
+class KnownPublisher:
+    """A publisher whose positions a test sets. The digest of an element is a function of its position and of `content`."""
+
+    def __init__(self, facts: Mapping[Key, Facts]) -> None:
+        self.known = dict(facts)
+        self.epoch = 1
+        self.content = "first"
+        self.waits: list[float] = []
+        self.after: Mapping[Key, int] | None = None
+        self.described: tuple[str, ...] = ()
+        self.size = 10.0
+
+    def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
+        self.waits.append(wait)
+        self.after = after
+        return {key: each for key, each in self.known.items() if key[0] in streams}
+
+    def names(self, pattern: str) -> tuple[str, ...]:
+        return self.described
+
+    def digest(self, stream: str, partition: str, position: int) -> str:
+        return hashlib.sha256(f"{self.content} {stream} {partition} {position}".encode()).hexdigest()[:16]
+
+    def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
+        return self.size
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def plan_of(publisher: KnownPublisher, now: list[float] | None = None, **options: str) -> Plan:
+    """Return a plan over one stream. `now` holds the time."""
+    given = {"uri": "tcp://127.0.0.1:1", "stream": "orders"} | options
+    if {"streams", "streamPattern", "assign"} & options.keys():
+        del given["stream"]
+    return Plan(SourceSettings.of(given), publisher, lambda: (now or [0.0])[0])  # type: ignore[arg-type]  # it has the same methods
+
+
+def test_a_share_is_in_proportion_and_uses_all_of_the_limit() -> None:
+    """Also if the limit is lower than the number of partitions."""
+    assert share({EAST: 300, WEST: 100}, 40) == {EAST: 30, WEST: 10}
+    assert share({EAST: 300, WEST: 100}, 1000) == {EAST: 300, WEST: 100}
+    assert share({EAST: 3, WEST: 3}, 1) == {EAST: 1, WEST: 0}
+    assert sum(share({("s", str(number)): number for number in range(1, 50)}, 501).values()) == 501
+
+
+def test_bytes_are_kept_by_the_mean_size() -> None:
+    """At least one element is read, also if it is larger than the limit."""
+    assert share_bytes({EAST: 100, WEST: 100}, {EAST: 10.0, WEST: 10.0}, 500) == {EAST: 25, WEST: 25}
+    assert share_bytes({EAST: 1}, {EAST: 10.0}, 5) == {EAST: 1}
+    assert share_bytes({EAST: 9}, {EAST: 10.0}, 90) == {EAST: 9}
+
+
+def test_ranges_are_cut_into_at_least_as_many_parts() -> None:
+    """The parts are next to each other, and the last one has the digest."""
+    start, end = Offset({EAST: 0, WEST: 0}), Offset({EAST: 300, WEST: 100}, {EAST: "digest"})
+    assert len(ranges_between(start, end, 1)) == 2
+    parts = ranges_between(start, end, 8)
+    assert [(part.start, part.stop) for part in parts if part.partition == "east"] == [(50 * at, 50 * at + 50) for at in range(6)]
+    assert len(parts) == 8
+    assert [part.digest for part in parts if part.partition == "east"] == ["", "", "", "", "", "digest"]
+    assert ranges_between(end, end, 8) == []
+    assert len(ranges_between(Offset({EAST: 0}), Offset({EAST: 3}), 100)) == 3
+
+
+def test_offsets_are_what_spark_keeps() -> None:
+    """The same offset has the same text, and one of another source is refused."""
+    offset = Offset({WEST: 2, EAST: 1}, {EAST: "a"}, {WEST: 1})
+    assert offset.to_json() == {
+        "penstock": 1,
+        "positions": {"orders": {"east": 1, "west": 2}},
+        "digests": {"orders": {"east": "a"}},
+        "begins": {"orders": {"west": 1}},
+    }
+    assert Offset.from_json(offset.to_json()) == offset
+    for foreign in ({"orders": {"0": 5}}, {"penstock": 2, "positions": {}}, "5", None):
+        with pytest.raises(UsageError, match="checkpointLocation of its own"):
+            Offset.from_json(foreign)
+    for damaged in ({"penstock": 1}, {"penstock": 1, "positions": {"orders": 5}}, {"penstock": 1, "positions": {"a": {"b": "c"}}}):
+        with pytest.raises(UsageError, match="damaged"):
+            Offset.from_json(damaged)
+
+
+def test_places_are_words_numbers_and_those_of_kafka() -> None:
+    """A partition that does not exist is refused, and the error has those that do."""
+    facts = {EAST: Facts(3, 9), WEST: Facts(0, 5)}
+    assert read_places({"orders": {"east": -1, "west": "earliest"}}, facts, "startingOffsets") == {EAST: 9, WEST: 0}
+    assert read_places({"orders": {"east": 4, "west": -2}}, facts, "startingOffsets") == {EAST: 4, WEST: 0}
+    with pytest.raises(UsageError, match="orders/east, orders/west"):
+        read_places({"orders": {"north": 1}}, facts, "startingOffsets")
+    for wrong in (True, -3, 1.5, "soon", None, [1]):
+        with pytest.raises(UsageError, match="is no position"):
+            read_places({"orders": {"east": wrong}}, facts, "startingOffsets")
+
+
+def test_a_query_begins_where_its_option_says() -> None:
+    """Partitions that JSON does not name begin at the earliest element; so do those that appear later."""
+    publisher = KnownPublisher({EAST: Facts(3, 9), WEST: Facts(0, 5)})
+    assert plan_of(publisher).initial("latest").positions == {EAST: 9, WEST: 5}
+    assert plan_of(publisher, startingOffsets="earliest").initial("latest").positions == {EAST: 3, WEST: 0}
+    plan = plan_of(publisher, startingOffsets='{"orders": {"west": 4}}')
+    assert plan.initial("latest").positions == {EAST: 3, WEST: 4}
+    publisher.known[WEST] = Facts(0, 50)
+    assert plan.initial("latest").positions == {EAST: 3, WEST: 4}
+    publisher.known["orders", "north"] = Facts(2, 6)
+    end = plan.latest(plan.initial("latest"))
+    assert end.begins == {("orders", "north"): 2}
+    publisher.known["orders", "north"] = Facts(4, 6)
+    assert Range("orders", "north", 2, 6, end.digests["orders", "north"]) in [part for part, _ in plan.ranges(plan.initial("latest"), end)]
+
+
+def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
+    """Partitions that a batch does not touch keep theirs, and nothing new means the same offset."""
+    publisher = KnownPublisher({EAST: Facts(0, 300), WEST: Facts(0, 100)})
+    plan = plan_of(publisher, maxElementsPerTrigger="40", startingOffsets="earliest")
+    first = plan.latest(plan.initial("latest"))
+    assert first.positions == {EAST: 30, WEST: 10}
+    assert first.digests == {EAST: publisher.digest("orders", "east", 29), WEST: publisher.digest("orders", "west", 9)}
+    assert plan.latest(first, is_limited=False).positions == {EAST: 300, WEST: 100}
+    publisher.known = {EAST: Facts(0, 31), WEST: Facts(0, 10)}
+    second = plan.latest(first)
+    assert second.digests[WEST] == first.digests[WEST]
+    assert plan.latest(second) is second
+    assert publisher.after == second.positions  # the server answers at once if there is more
+    assert plan.newest() == Offset({EAST: 31, WEST: 10})
+
+
+def test_bytes_bound_a_batch() -> None:
+    """By the mean size of a sample, beside the number of elements."""
+    publisher = KnownPublisher({EAST: Facts(0, 300)})
+    plan = plan_of(publisher, maxBytesPerTrigger="1000", maxElementsPerTrigger="200", startingOffsets="earliest")
+    assert plan.latest(plan.initial("latest")).positions == {EAST: 100}
+    publisher.size = 1.0
+    assert plan.latest(plan.initial("latest")).positions == {EAST: 200}
+
+
+def test_a_batch_waits_for_the_least_number_but_not_for_longer_than_the_delay() -> None:
+    """The first batch and AvailableNow do not wait."""
+    publisher, now = KnownPublisher({EAST: Facts(0, 5)}), [100.0]
+    plan = plan_of(publisher, now, minElementsPerTrigger="10", maxTriggerDelay="15m", startingOffsets="earliest")
+    first = plan.latest(plan.initial("latest"))
+    assert first.positions == {EAST: 5}
+    publisher.known = {EAST: Facts(0, 14)}
+    assert plan.latest(first) is first
+    assert publisher.after == {EAST: 5}
+    assert plan.latest(first) is first
+    assert publisher.after == {EAST: 14}  # so the server holds the question until there are more than these
+    now[0] += 900.0
+    assert plan.latest(first).positions == {EAST: 14}
+    now[0] += 1.0
+    publisher.known = {EAST: Facts(0, 15)}
+    fourteen = Offset({EAST: 14})
+    assert plan.latest(fourteen) is fourteen
+    publisher.known = {EAST: Facts(0, 24)}
+    assert plan.latest(fourteen).positions == {EAST: 24}
+    plan.fix_target()
+    assert plan.latest(Offset({EAST: 23})).positions == {EAST: 24}
+
+
+def test_available_now_does_not_go_beyond_its_beginning() -> None:
+    """Elements that arrive meanwhile are for the next run; no poll is held."""
+    publisher = KnownPublisher({EAST: Facts(0, 50)})
+    plan = plan_of(publisher, maxElementsPerTrigger="40", startingOffsets="earliest")
+    offset = plan.initial("latest")
+    plan.fix_target()
+    publisher.known = {EAST: Facts(0, 500)}
+    reached = []
+    while (after := plan.latest(offset)) is not offset:
+        offset = after
+        reached.append(offset.positions[EAST])
+    assert reached == [40, 50]
+    assert set(publisher.waits) == {0.0}
+
+
+LOST: list[tuple[Facts, str, int]] = [
+    (Facts(20, 30), "has position 10 of partition 'east' of 'orders', and the publisher has 20 up to, and not with, 30.*were dropped", 20),
+    (Facts(0, 5), "the publisher has 0 up to, and not with, 5.*begun anew", 5),
+]
+
+
+@pytest.mark.parametrize(("facts", "text", "goes_on"), LOST)
+def test_lost_elements_end_the_query_unless_the_option_says_otherwise(facts: Facts, text: str, goes_on: int) -> None:
+    """With failOnDataLoss=false the next batch begins where the publisher has elements, also when it is read again."""
+    publisher = KnownPublisher({EAST: facts, WEST: Facts(0, 9)})
+    start = Offset({EAST: 10, WEST: 0})
+    with pytest.raises(UsageError, match=text):
+        plan_of(publisher).latest(start)
+    end = plan_of(publisher, failOnDataLoss="false").latest(start)
+    assert end.begins == {EAST: goes_on}
+    assert [(part.start, part.stop) for part in ranges_between(start, end, 1) if part.partition == "east"] == (
+        [(20, 30)] if goes_on == 20 else []
+    )
+
+
+def test_other_content_is_found_when_the_connection_is_new() -> None:
+    """A publisher that comes back has the same element before the position, or the query ends."""
+    publisher = KnownPublisher({EAST: Facts(0, 50)})
+    plan = plan_of(publisher, startingOffsets="earliest")
+    first = plan.latest(plan.initial("latest"))
+    publisher.known = {EAST: Facts(0, 90)}
+    publisher.content = "second"
+    assert plan.latest(first).positions == {EAST: 90}  # the same connection, so the same publisher
+    publisher.epoch = 2
+    with pytest.raises(UsageError, match="position 49 of partition 'east' of 'orders' is not the one that this query has read"):
+        plan.latest(first)
+    with pytest.raises(UsageError, match="is not the one"):
+        plan_of(publisher).latest(first)  # the program was restarted as well
+    assert plan_of(publisher, failOnDataLoss="false").latest(first).positions == {EAST: 90}
+
+
+def test_a_checkpoint_of_other_streams_is_refused() -> None:
+    """The error names the partition that is gone."""
+    with pytest.raises(UsageError, match=r"partition '0' of 'bills'.*checkpointLocation of its own"):
+        plan_of(KnownPublisher({EAST: Facts(0, 5)})).latest(Offset({("bills", "0"): 5}))
+
+
+def test_assigned_partitions_and_patterns_choose() -> None:
+    """A partition that does not exist, and a pattern without a name, are refused."""
+    publisher = KnownPublisher({EAST: Facts(0, 5), WEST: Facts(0, 5), ("bills", "0"): Facts(0, 1)})
+    earliest: dict[str, Any] = {"startingOffsets": "earliest"}
+    assert plan_of(publisher, assign='{"orders": ["west"]}', **earliest).initial("latest").positions == {WEST: 0}
+    with pytest.raises(UsageError, match="'orders' has no partition 'north'"):
+        plan_of(publisher, assign='{"orders": ["north"]}').initial("latest")
+    with pytest.raises(UsageError, match="describes no publisher of such a name"):
+        plan_of(publisher, streamPattern="b.*").initial("latest")
+    publisher.described = ("bills",)
+    assert plan_of(publisher, streamPattern="b.*", **earliest).initial("latest").positions == {("bills", "0"): 0}
+
+
+def test_a_batch_query_reads_between_two_places() -> None:
+    """Places that the publisher does not have are refused, or are cut with failOnDataLoss=false."""
+    publisher = KnownPublisher({EAST: Facts(10, 50)})
+    options = {"startingOffsets": '{"orders": {"east": 20}}', "endingOffsets": '{"orders": {"east": 30}}'}
+    assert [part for part, _ in plan_of(publisher, **options).whole("earliest")] == [Range("orders", "east", 20, 30)]
+    assert [part for part, _ in plan_of(publisher).whole("earliest")] == [Range("orders", "east", 10, 50)]
+    wide = {"startingOffsets": '{"orders": {"east": 0}}', "endingOffsets": '{"orders": {"east": 60}}'}
+    with pytest.raises(UsageError, match="startingOffsets has position 0"):
+        plan_of(publisher, **wide).whole("earliest")
+    lenient = plan_of(publisher, **wide, failOnDataLoss="false").whole("earliest")
+    assert [part for part, _ in lenient] == [Range("orders", "east", 10, 50)]

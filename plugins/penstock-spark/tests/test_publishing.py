@@ -1,0 +1,171 @@
+"""DataFrames and streaming queries are published at the pace of their subscribers."""
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import trio
+import trio.testing
+from penstock_spark.publishing import foreach_batch, publish_dataframe
+from penstock_spark.publishing._rows import pack, unpack
+
+import penstock
+from penstock.api import UsageError
+
+PARTITIONS = 8
+
+
+@asynccontextmanager
+async def serve_and_subscribe(service: penstock.Service, *, demand: int = 256) -> AsyncIterator[Any]:
+    """Yield a stream of ``rows``."""
+    async with (
+        penstock.serve(service, "memory://here"),
+        penstock.connect("memory://here") as peer,
+        peer.subscribe("rows", demand=demand) as stream,
+    ):
+        yield stream
+
+
+def published(spark: Any, folder: Path, rows: int) -> tuple[penstock.Service, Path]:
+    """Return a service with a DataFrame of PARTITIONS partitions, each of which leaves a file when it is computed."""
+    seen = folder / "seen"
+    seen.mkdir()
+    path = str(seen)
+
+    # A function inside of another one is pickled by its value: the workers cannot import the tests.
+    def noting(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for value in batch.column(0).to_pylist():
+                Path(path, str(int(value) // (rows // PARTITIONS))).touch()
+            yield batch
+
+    frame = spark.range(0, rows, 1, PARTITIONS).selectExpr("CAST(id AS STRING) AS value").mapInArrow(noting, "value STRING")
+    service = penstock.Service()
+    publish_dataframe(service, "rows", frame)
+    return service, seen
+
+
+def test_a_subscriber_gets_the_rows_partition_by_partition(spark: Any, tmp_path: Path) -> None:
+    """Nothing is computed before its first request, and a partition is computed when the rows before it were requested."""
+    service, seen = published(spark, tmp_path, 80)
+
+    async def read() -> list[bytes]:
+        async with serve_and_subscribe(service, demand=0) as stream:
+            await trio.testing.wait_all_tasks_blocked()
+            assert list(seen.iterdir()) == []
+            stream.request(15)
+            first = [await anext(stream) for _ in range(15)]
+            assert {path.name for path in seen.iterdir()} == {"0", "1"}
+            stream.request(100)
+            return [*first, *[element async for element in stream]]
+
+    assert trio.run(read) == [b"%d" % number for number in range(80)]
+    assert len(list(seen.iterdir())) == PARTITIONS
+
+
+def wait_for_jobs(spark: Any, *, active: bool) -> None:
+    """Wait until Spark has a job, or has none."""
+    for _ in range(2_400):
+        if bool(spark.sparkContext.statusTracker().getActiveJobsIds()) == active:
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError(f"no job was to be {'begun' if active else 'left'} within two minutes")
+
+
+def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
+    """Also while Spark computes the first rows, which would take an hour."""
+
+    def waiting(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            threading.Event().wait(3_600)
+            yield batch
+
+    service = penstock.Service()
+    publish_dataframe(service, "rows", spark.range(1).selectExpr("'x' AS value").mapInArrow(waiting, "value STRING"))
+
+    async def read() -> None:
+        async with serve_and_subscribe(service):
+            await trio.to_thread.run_sync(partial(wait_for_jobs, spark, active=True))
+        await trio.to_thread.run_sync(partial(wait_for_jobs, spark, active=False))
+
+    trio.run(read)
+
+
+def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_path: Path) -> None:
+    """With a channel of size 0 the query does not go on while the subscriber does not read."""
+    (tmp_path / "in").mkdir()
+    for file in range(3):
+        (tmp_path / "in" / f"{file}.txt").write_text("".join(f"{file}:{row}\n" for row in range(10)))
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
+
+    async def read() -> list[bytes]:
+        channel, receive = trio.open_memory_channel[list[bytes]](0)
+        service = penstock.Service()
+        service.publish("rows", penstock.from_batches(receive))
+        offered: list[list[bytes]] = []
+        second = trio.Event()
+
+        async def send(elements: list[bytes]) -> None:
+            offered.append(elements)
+            if len(offered) == 2:
+                second.set()
+            await channel.send(elements)
+
+        writer = rows.writeStream.foreachBatch(foreach_batch(send)).option("checkpointLocation", str(tmp_path / "c"))
+        query = writer.trigger(availableNow=True).start()
+        try:
+            async with serve_and_subscribe(service, demand=1) as stream:
+                first = await anext(stream)
+                # The list of the second batch is not taken before the subscriber has asked for all of the first.
+                await second.wait()
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(offered) == 2
+                assert [progress["batchId"] for progress in query.recentProgress if progress["numInputRows"]] in ([], [0])
+                rest = [await anext(stream) for _ in range(29)]
+                await trio.to_thread.run_sync(query.awaitTermination)
+                return [first, *rest]
+        finally:
+            query.stop()
+
+    elements = trio.run(read)
+    assert sorted(elements) == sorted(b"%d:%d" % (file, row) for file in range(3) for row in range(10))
+
+
+def test_elements_survive_packing() -> None:
+    """In all formats, with empty batches left out."""
+    batches = [pa.record_batch([pa.array(["a", ""])], names=["value"]), pa.record_batch([pa.array([], pa.string())], names=["value"])]
+    packed = list(pack("raw", batches))
+    assert [unpack(row.column(0)[0].as_py()) for row in packed] == [[b"a", b""]]
+
+
+def test_foreach_batch_needs_a_run_of_trio() -> None:
+    """The elements go to its tasks."""
+    with pytest.raises(UsageError, match=r"inside of trio\.run"):
+        foreach_batch(print)  # type: ignore[arg-type]  # refused before it is used
+
+
+class Frame:
+    """As much of a DataFrame as the checks see."""
+
+    def __init__(self, columns: list[tuple[str, str]], *, streaming: bool = False) -> None:
+        self.dtypes = columns
+        self.isStreaming = streaming
+
+
+@pytest.mark.parametrize(
+    ("frame", "value_format", "text"),
+    [
+        (Frame([("id", "bigint")]), "raw", "the sink writes one column, value"),
+        (Frame([("value", "string")]), "xml", "give raw, json or arrow"),
+        (Frame([("value", "string")], streaming=True), "raw", "use foreach_batch"),
+    ],
+)
+def test_a_frame_that_cannot_be_published_is_told(frame: Frame, value_format: str, text: str) -> None:
+    """When it is offered, and not to the first subscriber."""
+    with pytest.raises(UsageError, match=text):
+        publish_dataframe(penstock.Service(), "rows", frame, value_format=value_format)

@@ -1,0 +1,160 @@
+"""What a task does, without Spark: it reads its range over a real connection, in large batches, and goes on after a loss."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from _server import Served, element_at, served
+from penstock_spark.source import _range_reader
+from penstock_spark.source._offsets import Range
+from penstock_spark.source._publisher import Publisher, digest_of
+from penstock_spark.source._range_reader import LEAST_ROWS, LONGEST_WAIT, Batches, Task
+from penstock_spark.source._settings import SourceSettings
+
+from penstock.api import ConnectionLost, ProtocolError, UsageError
+
+METADATA = [pa.field("stream", pa.string()), pa.field("partition", pa.string()), pa.field("offset", pa.int64())]
+RAW = pa.schema([*METADATA, pa.field("value", pa.binary())])
+PART = Range("orders", "1", 0, 10_000)
+
+
+def settings(uri: str = "tcp://127.0.0.1:1", **options: str) -> SourceSettings:
+    return SourceSettings.of({"uri": uri, "stream": "orders"} | options)
+
+
+def task(server: Served, part: Range = PART, **options: str) -> Task:
+    return Task(settings(server.uri, **options), RAW, part, (server.uri,))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: Any) -> Iterator[Served]:
+    """20,000 elements in each of two partitions."""
+    with served(tmp_path_factory.mktemp("log"), count=20_000) as running:
+        yield running
+
+
+def test_a_range_arrives_whole_in_few_batches(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each element is at its position, and each batch but the last has at least 4,096 elements, if they come quickly enough."""
+    monkeypatch.setattr(_range_reader, "LONGEST_WAIT", 3600.0)
+    batches = list(task(server, demandWindow="500").read())
+    assert all(batch.num_rows >= LEAST_ROWS for batch in batches[:-1])
+    table = pa.Table.from_batches(batches)
+    assert table.schema.equals(RAW)
+    assert table["offset"].to_pylist() == list(range(10_000))
+    assert table["value"].to_pylist() == [element_at("fixed", 1, position) for position in range(10_000)]
+    assert set(table["stream"].to_pylist()) == {"orders"}
+    assert set(table["partition"].to_pylist()) == {"1"}
+
+
+def test_a_batch_is_due_by_number_time_or_bytes() -> None:
+    """The limits are 4,096 elements, 50 ms and 8 MiB: one batch an element would take minutes for a million rows."""
+    batches = Batches(settings(), RAW, PART)
+    assert not batches.add([b"x"] * (LEAST_ROWS - 1), 1.0)
+    assert batches.add([b"x"], 1.0)
+    assert batches.take().num_rows == LEAST_ROWS  # type: ignore[union-attr]  # there is one
+    assert batches.take() is None
+    assert not batches.add([b"x"], 2.0)
+    assert not batches.add([b"x"], 2.0 + LONGEST_WAIT / 2)
+    assert batches.add([b"x"], 2.001 + LONGEST_WAIT)
+    assert batches.take().num_rows == 3  # type: ignore[union-attr]  # there is one
+    assert batches.add([bytes(_range_reader.MOST_BYTES)], 3.0)
+
+
+def test_a_task_that_is_closed_cancels_its_stream(server: Served) -> None:
+    """Spark closes the generator when it stops a task; a later task reads the same range."""
+    reading = task(server, demandWindow="100").read()
+    assert next(reading)["offset"][0].as_py() == 0
+    reading.close()
+    assert sum(batch.num_rows for batch in task(server).read()) == 10_000
+
+
+def test_other_content_than_the_driver_has_seen_is_refused(server: Served) -> None:
+    """The digest of the last element of the range decides."""
+    digest = digest_of(element_at("fixed", 1, 9_999))
+    assert sum(batch.num_rows for batch in task(server, PART._replace(digest=digest)).read()) == 10_000
+    with pytest.raises(ProtocolError, match=r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen"):
+        list(task(server, PART._replace(digest="another")).read())
+
+
+def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> None:
+    """The error has the figures of the publisher."""
+    with pytest.raises(ProtocolError, match=r"'orders' does not give positions 50,000 to 60,000.*20,000"):
+        list(task(server, PART._replace(start=50_000, stop=60_000)).read())
+
+
+def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(tmp_path: Path) -> None:
+    """With failOnDataLoss=false the range begins at the earliest element that the publisher has when the task reads."""
+    part = PART._replace(stop=30_000)
+    with served(tmp_path, count=30_000, retains=24_000) as server:
+        with pytest.raises(ProtocolError, match="It was dropped"):
+            list(task(server, part).read())
+        offsets = [at for batch in task(server, part, failOnDataLoss="false").read() for at in batch["offset"].to_pylist()]
+        assert offsets == list(range(offsets[0], 30_000))
+        assert 6_000 <= offsets[0] < 10_000
+        assert list(task(server, PART._replace(stop=offsets[0]), failOnDataLoss="false").read()) == []
+
+
+def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
+    """The publisher is killed between two batches and comes back: the range goes on behind the last element."""
+    with served(tmp_path, count=20_000) as server:
+        options = {"demandWindow": "100", "penstock.client.retries": "50"}  # on a busy machine a server takes long to start again
+        reading = task(server, PART._replace(stop=20_000), **options).read()
+        offsets = next(reading)["offset"].to_pylist()
+        server.kill()
+        starter = threading.Timer(0.1, server.start)
+        starter.start()
+        try:
+            for batch in reading:
+                offsets += batch["offset"].to_pylist()
+        finally:
+            starter.join()
+        assert offsets == list(range(20_000))
+
+
+def test_a_task_gives_up_if_no_server_answers() -> None:
+    """The error says where no server answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        uri = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        options = {"penstock.client.retries": "1"}
+        with pytest.raises(ConnectionLost, match="no server answers"):
+            list(Task(settings(uri, **options), RAW, PART, (uri,)).read())
+
+
+def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None:
+    """Over one connection; a poll without anything new is held by the server."""
+    publisher = Publisher(server.uri, settings().client)
+    facts = publisher.facts(["orders"])
+    places = {key: (each.earliest, each.latest) for key, each in facts.items()}
+    assert places == {("orders", "0"): (0, 20_000), ("orders", "1"): (0, 20_000)}
+    assert publisher.facts(["orders"], after=dict.fromkeys(facts, 20_000), wait=0.01) == facts
+    assert publisher.facts(["orders", "orders"], after={}, wait=0.01) == facts
+    assert publisher.digest("orders", "1", 7) == digest_of(element_at("fixed", 1, 7))
+    assert publisher.mean_size("orders", "1", 0, 20_000) == 32.0
+    assert publisher.names(".*") == ("orders",)  # ticks have no positions
+    assert publisher.epoch == 1
+    publisher.close()
+    assert publisher.facts(["orders"]) == facts
+    assert publisher.epoch == 2
+    publisher.close()
+
+
+def test_a_publisher_without_positions_is_refused(server: Served) -> None:
+    """The error names the two ways to read it."""
+    publisher = Publisher(server.uri, settings().client)
+    for stream in ("ticks", "no-such-name"):
+        with pytest.raises(UsageError, match=r"penstock\.Spool.*delivery=atMostOnce"):
+            publisher.facts([stream])
+    publisher.close()
+
+
+def test_elements_without_positions_are_read_if_the_option_says_so(server: Served) -> None:
+    """Not more than the batch has, and without a digest."""
+    hot = task(server, Range("ticks", "", 20, 520), delivery="atMostOnce", maxElementsPerTrigger="500", longPollMs="60000")
+    table = pa.Table.from_batches(list(hot.read()))
+    assert table["value"].to_pylist() == [b"%d" % number for number in range(500)]
+    assert table["offset"].to_pylist() == list(range(20, 520))

@@ -1,0 +1,109 @@
+"""The sink on Spark itself: each batch is in the log once, whatever is killed; and mistakes are told."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _receiver import Receiver
+from _sink_query import query_into
+
+KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "1"))
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Any:
+    """A receiver with a log."""
+    with Receiver(tmp_path) as running:
+        yield running
+
+
+def lines(folder: Path, files: int, each: int) -> list[bytes]:
+    """Write text files with different lines, and return all lines."""
+    folder.mkdir()
+    every = []
+    for file in range(files):
+        rows = [f"{file}:{row}" for row in range(each)]
+        (folder / f"{file:03}.txt").write_text("\n".join(rows) + "\n")
+        every += rows
+    return sorted(row.encode() for row in every)
+
+
+def write_all(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """Write the files to the receiver, one a batch."""
+    query_into(spark, receiver.url, tmp_path).awaitTermination()
+
+
+def check(receiver: Receiver, expected: list[bytes]) -> None:
+    """Compare the log with the lines: each of them once."""
+    found = receiver.contents()
+    lost, repeated = len(set(expected) - set(found)), len(found) - len(set(found))
+    sys.stdout.write(f"rows {len(found):,}; lost {lost}, repeated {repeated}\n")
+    assert (len(found), lost, repeated) == (len(expected), 0, 0)
+
+
+def test_a_streaming_query_is_in_the_log_once(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """Two batches of two tasks; started again from its checkpoint the query appends nothing."""
+    every = lines(tmp_path / "in", 2, 1_000)
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+
+
+def test_a_worker_that_is_killed_loses_and_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """Spark repeats its task, which stages under another name."""
+    every = lines(tmp_path / "in", KILLS + 1, 1_000)
+    receiver.kill_writer_at = [2 + 3 * kill for kill in range(KILLS)]
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+    assert len(receiver.staged_by) >= 2 * (KILLS + 1) + KILLS
+
+
+def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """The batch is in the log, and Spark does not know it: it repeats the batch with the same id."""
+    every = lines(tmp_path / "in", KILLS + 1, 100)
+    receiver.kill_committer_at = list(range(1, KILLS + 1))
+    for _ in range(KILLS):
+        with pytest.raises(Exception, match="FAILED"):
+            write_all(spark, tmp_path, receiver)
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+    assert receiver.commits == KILLS + 1
+
+
+@pytest.mark.skipif(KILLS < 2, reason="each kill takes a new Java: nox -s spark_kills")
+def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """A kill -9 of its whole process group: the tasks of the next batch die with it."""
+    every = lines(tmp_path / "in", KILLS + 1, 1_000)
+    receiver.kill_committer_at = list(range(1, KILLS + 1))
+    for kill in range(KILLS):
+        program = [sys.executable, str(Path(__file__).with_name("_sink_query.py")), receiver.url, str(tmp_path)]
+        driver = subprocess.Popen(program, start_new_session=True, stderr=subprocess.DEVNULL)
+        receiver.kill = lambda _, driver=driver: os.killpg(driver.pid, signal.SIGKILL)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        assert driver.wait(300) == -signal.SIGKILL
+        assert receiver.commits == kill + 1
+    write_all(spark, tmp_path, receiver)
+    check(receiver, every)
+
+
+def test_a_dataframe_is_written_once_with_an_id(spark: Any, receiver: Receiver) -> None:
+    """And each time without one."""
+    rows = spark.range(100).selectExpr("CAST(id AS STRING) AS value")
+    writer = rows.write.format("penstock").mode("append").option("stream", "orders")
+    for _ in range(2):
+        writer.option("writeId", "january").save(receiver.url)
+    assert sorted(receiver.contents()) == sorted(b"%d" % number for number in range(100))
+
+
+def test_a_write_that_is_refused_is_told(spark: Any, receiver: Receiver) -> None:
+    """With what to do; nothing is appended."""
+    rows = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    with pytest.raises(Exception, match=r"Its service needs penstock\.receive"):
+        rows.write.format("penstock").mode("append").option("stream", "bills").save(receiver.url)
+    with pytest.raises(Exception, match="the nearest one is stream"):
+        rows.write.format("penstock").mode("append").option("steam", "orders").save(receiver.url)
+    assert receiver.contents() == []

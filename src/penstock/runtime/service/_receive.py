@@ -1,0 +1,228 @@
+"""`receive`: take elements that other programs write, into a log or into a function. Spark's sink ``format("penstock")`` is such a program.
+
+A writer connects, publishes its elements as ``rows``, and asks with three requests by name:
+
+* ``NAME/stage``: this side subscribes to ``rows`` of the asking peer, so its demand sets the pace. The answer is the count.
+* ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one transaction, whose id is query and
+  batch: a batch that is repeated is appended once.
+* ``NAME/abort``: the batch failed, and what it has staged may go.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+import attrs
+import trio
+
+from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
+from penstock.logs import Log
+from penstock.plugins import PeerIdentity
+from penstock.runtime.service._function_annotations import called_function
+from penstock.runtime.service._staging import LONGEST_ID, Attempt, BatchId, Staging
+
+ROWS: Final = "rows"
+"""The name under which a writer publishes its elements."""
+
+DEMAND: Final = 8_192
+"""Elements that are under way from a writer, at most. They are also bounded in bytes (`Limits.window_bytes`)."""
+
+STAGED_BYTES: Final = 268_435_456
+"""The default of `max_staged_bytes`: four times what one transaction of a log takes."""
+
+STAGED_SECONDS: Final = 3_600.0
+"""The default of `max_staged_seconds`."""
+
+CHUNK: Final = 10_000
+"""Elements that are given to a transaction at once; it takes 20,000."""
+
+
+@attrs.frozen
+class Received:
+    """Elements of a writer, for a function that `receive` calls.
+
+    A writer repeats a batch that failed. The three ids, and the place in the partition, tell which elements came before.
+    """
+
+    query: str
+    """The id of the writer's query: it is the same after a restart."""
+    batch: int
+    partition: int
+    first: int
+    """The place of the first of these elements in the partition of the batch."""
+    elements: list[bytes]
+
+
+Target: TypeAlias = Log | Callable[[Received], Awaitable[None]]
+
+
+@attrs.frozen
+class Commit:
+    """What a writer sends to commit a batch: of each partition the attempt that counts, with its number of elements."""
+
+    query: str
+    batch: int
+    attempts: list[tuple[int, str, int]]
+
+
+@attrs.frozen
+class Abort:
+    """What a writer sends when a batch failed."""
+
+    query: str
+    batch: int
+    run: str
+
+
+class Offers(Protocol):
+    """A service, as far as it is used here."""
+
+    def request(self, name: str, *, serializer: Any = ...) -> Callable[[Any], Any]:
+        """Answer requests with this name by the decorated function."""
+
+
+def receive(
+    service: Offers,
+    name: str,
+    target: Target,
+    *,
+    max_staged_bytes: int = STAGED_BYTES,
+    max_staged_seconds: float = STAGED_SECONDS,
+) -> None:
+    """Let peers write elements under `name`, such as Spark with ``writeStream.format("penstock")``.
+
+    With a log as `target` each batch is appended exactly once: all of it or nothing, also if the writer repeats it after a failure.
+    Elements wait in memory until their batch is committed: `max_staged_bytes` bounds them. What a batch that never was committed has
+    staged is dropped after `max_staged_seconds`, when its room is needed. Elements go to the partition of the log that the writer names;
+    if it names none, its partitions are spread over those of the log.
+
+    With an async function as `target` it is called with each `Received`, and the peer learns that elements have arrived when the call has
+    returned. A batch that fails is repeated, so an element comes at least once. The function must not keep state of its caller.
+
+    A peer may write if it may open ``NAME/stage`` and ``NAME/commit``: see `Service(authorize=…)`.
+    Raises UsageError for a target that is neither, and for a name that is taken.
+    """
+    check_bytes(max_staged_bytes)
+    if not max_staged_seconds > 0:
+        raise UsageError(f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds")
+    receiver: LogReceiver | FunctionReceiver
+    if isinstance(target, Log):
+        receiver = LogReceiver(target, Staging(max_staged_bytes, max_staged_seconds))
+    else:
+        receiver = FunctionReceiver(checked_function(name, target))
+    for word, handler in (("stage", receiver.stage), ("commit", receiver.commit), ("abort", receiver.abort)):
+        service.request(f"{name}/{word}", serializer="json")(handler)
+
+
+class LogReceiver:
+    """Takes elements into a log, exactly once."""
+
+    def __init__(self, log: Log, staging: Staging) -> None:
+        self._log = log
+        self._staging = staging
+
+    async def stage(  # the ids of an attempt
+        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
+    ) -> dict[str, Any]:
+        """Keep what the peer publishes, and return how many elements it was."""
+        names = self._log.partitions
+        if into and into not in names:
+            raise PublicError(f"the log has no partition {shown(into)}; it has {shown(list(names))}")
+        of = _batch_id(query, batch, run, attempt)
+        staged = Attempt(of, run, partition, attempt, into or names[partition % len(names)], trio.current_time())
+        try:
+            self._staging.begin(staged)
+            try:
+                async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
+                    async for elements in stream.batches():
+                        self._staging.add(staged, elements)
+                staged.is_whole = True
+            finally:
+                if not staged.is_whole:
+                    self._staging.drop(staged)
+        except LimitExceeded as error:
+            raise PublicError(str(error)) from error
+        return {"elements": len(staged.elements), "is_staged": True}
+
+    async def commit(self, payload: Commit) -> dict[str, Any]:
+        """Append a batch, unless it was appended before."""
+        batch = _batch_id(payload.query, payload.batch)
+        if self._staging.is_committed(batch):
+            return {"is_first": False}
+        found = self._staging.find(batch, payload.attempts)
+        transaction = self._log.transaction(batch.transaction)
+        try:
+            for attempt in found:
+                for at in range(0, len(attempt.elements), CHUNK):
+                    await transaction.stage(attempt.elements[at : at + CHUNK], partition=attempt.into)
+            is_first = await transaction.publish()
+        except (LimitExceeded, LogError) as error:
+            # The peer must act, or its operator: the text says how.
+            raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
+        self._staging.commit(batch)
+        return {"is_first": is_first}
+
+    async def abort(self, payload: Abort) -> dict[str, Any]:
+        """Forget what a batch has staged."""
+        self._staging.abort(BatchId(payload.query, payload.batch), payload.run)
+        await trio.lowlevel.checkpoint()
+        return {}
+
+
+class FunctionReceiver:
+    """Hands elements to a function, at least once."""
+
+    def __init__(self, function: Callable[[Received], Awaitable[None]]) -> None:
+        self._function = function
+
+    async def stage(  # the ids of an attempt
+        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
+    ) -> dict[str, Any]:
+        """Call the function with what the peer publishes, and return how many elements it was."""
+        if exact:
+            raise PublicError(
+                "this receiver hands elements to a function, so each comes at least once: leave delivery=exactlyOnce out, or receive into "
+                "a log"
+            )
+        if into:
+            raise PublicError("this receiver has no log, so it has no partitions to choose from: leave the option partition out")
+        of, count = _batch_id(query, batch, run, attempt), 0
+        async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
+            async for elements in stream.batches():
+                await self._function(Received(of.query, of.batch, partition, count, elements))
+                count += len(elements)
+        return {"elements": count, "is_staged": False}
+
+    async def commit(self, payload: Commit) -> dict[str, Any]:
+        """Do nothing: the function has had all elements."""
+        _batch_id(payload.query, payload.batch)
+        await trio.lowlevel.checkpoint()
+        return {"is_first": True}
+
+    async def abort(self, payload: Abort) -> dict[str, Any]:
+        """Do nothing: the function cannot give elements back."""
+        _batch_id(payload.query, payload.batch)
+        await trio.lowlevel.checkpoint()
+        return {}
+
+
+def check_bytes(size: object) -> None:
+    """Raise UsageError if `size` is no number of bytes from 1."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise UsageError(f"max_staged_bytes={shown(size)}; give a number of bytes, at least 1")
+
+
+def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[None]]:
+    """Return `target` if it is an async function. Raises UsageError."""
+    if isinstance(target, type) or not callable(target) or not inspect.iscoroutinefunction(called_function(target)):
+        raise UsageError(f"receive({name!r}, …) was given {shown(target)}; give a Log, or an async function of one Received")
+    return cast("Callable[[Received], Awaitable[None]]", target)
+
+
+def _batch_id(query: str, batch: int, *names: str) -> BatchId:
+    """Return the id of a batch. Raises PublicError for ids that are too long."""
+    if not all(0 < len(each.encode(errors="replace")) <= LONGEST_ID for each in (query, *names)):
+        raise PublicError(f"an id has 1 to {LONGEST_ID} bytes of UTF-8")
+    if not 0 <= batch < 2**63:
+        raise PublicError("the number of a batch is from 0 to 2^63-1")
+    return BatchId(query, batch)

@@ -1,0 +1,140 @@
+"""Elements that writers have published and not committed yet, in memory. Plain code: no task, no clock.
+
+Rules of this file:
+
+* An attempt is what one task of a writer has published. It counts once it is whole; a part of one is never committed.
+* All attempts together are bounded in bytes. If there is no room, attempts go that no commit will name: those of an earlier run of the
+  same batch first, then those that are older than `max_seconds`.
+* In memory, because a writer repeats a batch whose commit failed. So what a restart of this program loses is staged again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import attrs
+
+from penstock.api import LimitExceeded, PublicError
+
+ELEMENT_BYTES: Final = 48
+"""Bytes that Python needs for an element beside its content."""
+
+ATTEMPT_BYTES: Final = 1_024
+"""What an attempt counts beside its elements, so that empty ones are bounded as well."""
+
+MOST_COMMITTED: Final = 4_096
+"""Ids of committed batches that are remembered, for commits whose answer was lost."""
+
+LONGEST_ID: Final = 200
+"""Characters of the id of a query: with the number of the batch it is the id of a transaction, which has 255 bytes at most."""
+
+
+class BatchId(NamedTuple):
+    """One batch of a writer. The writer repeats a batch that it has not seen committed, with the same id."""
+
+    query: str
+    batch: int
+
+    @property
+    def transaction(self) -> str:
+        """The id of its transaction."""
+        return f"{self.query}/{self.batch}"
+
+
+@attrs.define(eq=False)
+class Attempt:
+    """What one task has published. `run` is that of the writer's process: a batch that is repeated has another one."""
+
+    of: BatchId
+    run: str
+    partition: int
+    name: str
+    into: str
+    """The partition of the log."""
+    began: float
+    elements: list[bytes] = attrs.Factory(list)
+    size: int = ATTEMPT_BYTES
+    is_whole: bool = False
+
+
+class Staging:
+    """All attempts of one receiver."""
+
+    def __init__(self, max_bytes: int, max_seconds: float) -> None:
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+        self._attempts: dict[Attempt, None] = {}  # in the order in which they began
+        self._committed: dict[BatchId, None] = {}
+        self.size: int = 0
+        """Bytes of all attempts."""
+
+    def begin(self, attempt: Attempt) -> None:
+        """Add an attempt. Raises LimitExceeded if there is no room."""
+        self._make_room(attempt, attempt.size)
+        self._attempts[attempt] = None
+        self.size += attempt.size
+
+    def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
+        """Add elements to an attempt. Raises LimitExceeded if there is no room, and PublicError if the attempt was dropped."""
+        if attempt not in self._attempts:
+            raise PublicError("this attempt was dropped while it was staged: its batch was committed meanwhile, or repeated")
+        size = sum(map(len, elements)) + ELEMENT_BYTES * len(elements)
+        self._make_room(attempt, size)
+        attempt.elements.extend(elements)
+        attempt.size += size
+        self.size += size
+
+    def drop(self, attempt: Attempt) -> None:
+        """Forget an attempt, if it is still here."""
+        if attempt in self._attempts:
+            del self._attempts[attempt]
+            self.size -= attempt.size
+
+    def is_committed(self, batch: BatchId) -> bool:
+        """Return whether this batch was committed here, as far as that is remembered."""
+        return batch in self._committed
+
+    def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
+        """Return the attempts of a batch that `names` lists: partition, name and count. Raises PublicError if one is missing."""
+        known = {(attempt.partition, attempt.name): attempt for attempt in self._attempts if attempt.of == batch and attempt.is_whole}
+        found = []
+        for partition, name, count in sorted(names):
+            attempt = known.get((partition, name))
+            if attempt is None or len(attempt.elements) != count:
+                raise PublicError(
+                    f"partition {partition} of batch {batch.batch} is not staged here, so nothing of the batch was committed: the receiver "
+                    "was restarted since, or dropped it to make room. Start the query again: it repeats the batch"
+                )
+            found.append(attempt)
+        return found
+
+    def commit(self, batch: BatchId) -> None:
+        """Remember that a batch was committed, and forget the attempts of it and of earlier batches of the query."""
+        self._committed[batch] = None
+        if len(self._committed) > MOST_COMMITTED:
+            del self._committed[next(iter(self._committed))]
+        self._drop_all(each for each in self._attempts if each.of.query == batch.query and each.of.batch <= batch.batch)
+
+    def abort(self, batch: BatchId, run: str) -> None:
+        """Forget the attempts of one run of a batch."""
+        self._drop_all(each for each in self._attempts if each.of == batch and each.run == run)
+
+    # --- inside
+
+    def _make_room(self, attempt: Attempt, size: int) -> None:
+        """Make room for `size` more bytes of `attempt`, or raise LimitExceeded."""
+        if self.size + size <= self._max_bytes:
+            return
+        # A run that does not work any more staged these: the run of `attempt` has begun later.
+        self._drop_all(each for each in self._attempts if each.of == attempt.of and each.run != attempt.run)
+        self._drop_all(each for each in self._attempts if each.began <= attempt.began - self._max_seconds)
+        if self.size + size > self._max_bytes:
+            raise LimitExceeded(
+                f"batches that are not committed yet would take {self.size + size:,} bytes here, and receive(max_staged_bytes="
+                f"{self._max_bytes:,}) are allowed: write smaller batches (maxElementsPerTrigger of the source), or give the receiver more",
+                limit="max_staged_bytes",
+                value=self._max_bytes,
+            )
+
+    def _drop_all(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in list(attempts):
+            self.drop(attempt)

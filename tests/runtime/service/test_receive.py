@@ -1,0 +1,269 @@
+"""Peers write elements into a log, exactly once, or to a function, at least once."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from penstock.api import LogError, PublisherFailed, UsageError
+from penstock.core import collect
+from penstock.logs import DiskLog, Log, Retention, RingLog
+from penstock.plugins import PeerIdentity
+from penstock.runtime import Peer, Received, Service, connect, receive, serve
+
+
+class Writer:
+    """A peer that publishes what `rows` has at the time of the subscribe."""
+
+    def __init__(self) -> None:
+        self.service = Service()
+        self.rows: Sequence[bytes] = []
+        self.peer: Peer
+
+        @self.service.publisher("rows")
+        async def rows() -> AsyncIterator[bytes]:
+            for row in self.rows:
+                yield row
+
+    async def stage(self, *rows: bytes, batch: int = 0, partition: int = 0, attempt: str = "a", more: str = "") -> Any:
+        self.rows = rows
+        name = f"orders/stage?query=q&run=r&batch={batch}&partition={partition}&attempt={attempt}{more}"
+        return await self.peer.request(name, serializer="json")
+
+    async def commit(self, *attempts: tuple[int, str, int], batch: int = 0) -> Any:
+        return await self.peer.request("orders/commit", {"query": "q", "batch": batch, "attempts": attempts}, serializer="json")
+
+
+async def contents(log: Log, partition: str = "0") -> list[bytes]:
+    return await collect(log.source(partition, stop="latest"))
+
+
+def ring(*partitions: str) -> RingLog:
+    return RingLog(retention=Retention(max_count=1_000_000), partitions=partitions or ("0",))
+
+
+class Meeting:
+    """A server that receives into a target, and a writer that is connected to it."""
+
+    def __init__(self, target: Any, **options: Any) -> None:
+        self.service = Service()
+        receive(self.service, "orders", target, **options)
+        self.writer = Writer()
+
+    async def __aenter__(self) -> Writer:
+        self.server = serve(self.service, "memory://shop")
+        await self.server.__aenter__()
+        self.block = connect("memory://shop", service=self.writer.service)
+        self.writer.peer = await self.block.__aenter__()
+        return self.writer
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.block.__aexit__(*error)
+        await self.server.__aexit__(*error)
+
+
+async def test_a_batch_is_appended_when_it_is_committed(autojump_clock: object) -> None:
+    """In the order of its partitions; nothing of it can be read before."""
+    log = ring()
+    async with Meeting(log) as writer:
+        assert await writer.stage(b"3", b"4", partition=1) == {"elements": 2, "is_staged": True}
+        assert await writer.stage(b"1", b"2") == {"elements": 2, "is_staged": True}
+        assert await contents(log) == []
+        assert await writer.commit((1, "a", 2), (0, "a", 2)) == {"is_first": True}
+        assert await contents(log) == [b"1", b"2", b"3", b"4"]
+
+
+async def test_only_the_attempt_that_is_named_counts(autojump_clock: object) -> None:
+    """A task that was repeated has staged twice."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"dead", attempt="first")
+        await writer.stage(b"1", attempt="second")
+        await writer.commit((0, "second", 1))
+        assert await contents(log) == [b"1"]
+
+
+async def test_a_batch_that_is_committed_again_is_appended_once(autojump_clock: object) -> None:
+    """The answer to the commit was lost, or the batch was staged again."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"1")
+        assert await writer.commit((0, "a", 1)) == {"is_first": True}
+        assert await writer.commit((0, "a", 1)) == {"is_first": False}
+        await writer.stage(b"1", attempt="again")
+        assert await writer.commit((0, "again", 1)) == {"is_first": False}
+        assert await contents(log) == [b"1"]
+
+
+async def test_a_batch_is_appended_once_across_a_restart_of_the_receiver(tmp_path: Path) -> None:
+    """The log knows the id of the batch."""
+    for _ in range(2):
+        async with DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+            await writer.stage(b"1")
+            await writer.commit((0, "a", 1))
+            assert await contents(log) == [b"1"]
+
+
+async def test_a_commit_after_a_restart_of_the_receiver_fails(autojump_clock: object) -> None:
+    """What was staged is gone, so nothing is appended, and the text says to repeat the batch."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"1")
+    async with Meeting(log) as writer:
+        with pytest.raises(PublisherFailed, match="Start the query again: it repeats the batch"):
+            await writer.commit((0, "a", 1))
+        assert await contents(log) == []
+
+
+async def test_an_aborted_batch_cannot_be_committed(autojump_clock: object) -> None:
+    """And its memory is free."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"1")
+        await writer.peer.request("orders/abort", {"query": "q", "batch": 0, "run": "r"}, serializer="json")
+        with pytest.raises(PublisherFailed, match="is not staged here"):
+            await writer.commit((0, "a", 1))
+
+
+async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(autojump_clock: object) -> None:
+    """If the writer names one, all elements go there."""
+    log = ring("east", "west")
+    async with Meeting(log) as writer:
+        for partition in range(3):
+            await writer.stage(b"%d" % partition, partition=partition)
+        await writer.commit((0, "a", 1), (1, "a", 1), (2, "a", 1))
+        await writer.stage(b"named", batch=1, more="&into=west")
+        await writer.commit((0, "a", 1), batch=1)
+        assert (await contents(log, "east"), await contents(log, "west")) == ([b"0", b"2"], [b"1", b"named"])
+        with pytest.raises(PublisherFailed, match="has no partition"):
+            await writer.stage(b"x", more="&into=north")
+
+
+async def test_staged_elements_are_bounded(autojump_clock: object) -> None:
+    """The writer gets the bound, and the part that was staged is dropped."""
+    log = ring()
+    async with Meeting(log, max_staged_bytes=50_000) as writer:
+        with pytest.raises(PublisherFailed, match=r"max_staged_bytes=50,000"):
+            await writer.stage(*[bytes(1_000)] * 100)
+        assert await writer.stage(*[bytes(1_000)] * 40) == {"elements": 40, "is_staged": True}
+
+
+async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(autojump_clock: object) -> None:
+    """A function that does not return holds the writer up."""
+    pulled = 0
+    go_on = trio.Event()
+    got: list[Received] = []
+
+    async def take(received: Received) -> None:
+        got.append(received)
+        await go_on.wait()
+
+    meeting = Meeting(take)
+
+    async with meeting as writer, trio.open_nursery() as nursery:
+        rows = [b"x"] * 100_000
+
+        class Counted(list[bytes]):
+            """Counts the elements that are pulled."""
+
+            def __iter__(self) -> Any:
+                nonlocal pulled
+                for pulled, row in enumerate(rows, 1):  # noqa: B007  # read by the test
+                    yield row
+
+        async def stage() -> None:
+            writer.rows = Counted()
+            name = "orders/stage?query=q&run=r&batch=3&partition=2&attempt=a"
+            assert await writer.peer.request(name, serializer="json") == {"elements": 100_000, "is_staged": False}
+
+        nursery.start_soon(stage)
+        await trio.sleep(30)
+        assert 0 < pulled < 30_000
+        go_on.set()
+    assert [(each.query, each.batch, each.partition) for each in got] == [("q", 3, 2)] * len(got)
+    assert [each.first for each in got[:2]] == [0, len(got[0].elements)]
+    assert sum(len(each.elements) for each in got) == 100_000
+
+
+async def test_a_failing_function_fails_the_writer(autojump_clock: object) -> None:
+    """The batch is then repeated."""
+
+    async def take(received: Received) -> None:
+        raise LogError("secret")
+
+    async with Meeting(take) as writer:
+        with pytest.raises(PublisherFailed):
+            await writer.stage(b"1")
+        assert await writer.commit((0, "a", 1)) == {"is_first": True}
+
+
+async def test_a_full_log_fails_the_commit_with_its_text(autojump_clock: object) -> None:
+    """And the batch can be committed when there is room: it is still staged."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"1")
+        real, fails = log._submit, True
+
+        async def submit(work: Any) -> Any:
+            if fails:
+                raise LogError("there is no room on the disk")
+            return await real(work)
+
+        log._submit = submit  # type: ignore[method-assign]  # a disk that is full for one call
+        with pytest.raises(PublisherFailed, match="batch 0 was not committed: there is no room on the disk"):
+            await writer.commit((0, "a", 1))
+        fails = False
+        assert await writer.commit((0, "a", 1)) == {"is_first": True}
+        assert await contents(log) == [b"1"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("query=&run=r&batch=0&partition=0&attempt=a", "an id has 1 to 200 bytes"),
+        (f"query={'q' * 201}&run=r&batch=0&partition=0&attempt=a", "an id has 1 to 200 bytes"),
+        ("query=q&run=r&batch=-1&partition=0&attempt=a", "the number of a batch"),
+    ],
+)
+async def test_ids_that_cannot_be_kept_are_refused(query: str, text: str, autojump_clock: object) -> None:
+    """With what is allowed."""
+    async with Meeting(ring()) as writer:
+        with pytest.raises(PublisherFailed, match=text):
+            await writer.peer.request(f"orders/stage?{query}", serializer="json")
+
+
+@pytest.mark.parametrize("target", [None, "orders", Received, lambda received: None])
+def test_a_target_is_a_log_or_an_async_function(target: Any) -> None:
+    """Other things are refused when the program starts."""
+    with pytest.raises(UsageError, match="give a Log, or an async function"):
+        receive(Service(), "orders", target)
+
+
+@pytest.mark.parametrize("options", [{"max_staged_bytes": 0}, {"max_staged_bytes": 1.5}, {"max_staged_seconds": 0}])
+def test_bounds_are_positive(options: dict[str, Any]) -> None:
+    """Zero would refuse everything."""
+    with pytest.raises(UsageError, match="max_staged"):
+        receive(Service(), "orders", ring(), **options)
+
+
+async def test_a_handler_subscribes_to_the_peer_that_asks(autojump_clock: object) -> None:
+    """With the identity that it gets; one that came without a connection says so."""
+    service = Service()
+
+    @service.request("count")
+    async def count(peer: PeerIdentity) -> str:
+        async with peer.connected().subscribe("rows") as stream:
+            return str(len([row async for row in stream]))
+
+    first, second = Writer(), Writer()
+    first.rows, second.rows = [b"1"], [b"1", b"2"]
+    async with (
+        serve(service, "memory://shop"),
+        connect("memory://shop", service=first.service) as one,
+        connect("memory://shop", service=second.service) as two,
+    ):
+        assert (await one.request("count", type=str), await two.request("count", type=str)) == ("1", "2")
+    with pytest.raises(UsageError, match="cannot be subscribed to"):
+        PeerIdentity(address="test").connected()

@@ -1,0 +1,123 @@
+"""What writers have staged: bounded, found by its names, and forgotten when no commit will name it."""
+
+import pytest
+
+from penstock.api import LimitExceeded, PublicError
+from penstock.runtime.service import _staging
+from penstock.runtime.service._staging import ATTEMPT_BYTES, ELEMENT_BYTES, Attempt, BatchId, Staging
+
+BATCH = BatchId("q", 7)
+
+
+def attempt(name: str = "a", *, batch: BatchId = BATCH, run: str = "r", partition: int = 0, began: float = 0.0) -> Attempt:
+    return Attempt(batch, run, partition, name, "0", began)
+
+
+def put(staging: Staging, staged: Attempt, *elements: bytes) -> Attempt:
+    """Stage a whole attempt."""
+    staging.begin(staged)
+    staging.add(staged, elements)
+    staged.is_whole = True
+    return staged
+
+
+def test_attempts_are_found_by_partition_name_and_count() -> None:
+    """In the order of the partitions, whatever the order of the names."""
+    staging = Staging(10_000, 60)
+    second = put(staging, attempt("b", partition=1), b"2", b"3")
+    first = put(staging, attempt("a"), b"1")
+    assert staging.find(BATCH, [(1, "b", 2), (0, "a", 1)]) == [first, second]
+
+
+@pytest.mark.parametrize("wrong", [(0, "b", 1), (1, "a", 1), (0, "a", 2)])
+def test_a_missing_attempt_is_told_with_what_to_do(wrong: tuple[int, str, int]) -> None:
+    """Another name, another partition, another count."""
+    staging = Staging(10_000, 60)
+    put(staging, attempt("a"), b"1")
+    with pytest.raises(PublicError, match="Start the query again"):
+        staging.find(BATCH, [wrong])
+
+
+def test_a_part_of_an_attempt_is_not_found() -> None:
+    """It has the count, and its end has not come."""
+    staging = Staging(10_000, 60)
+    part = attempt("a")
+    staging.begin(part)
+    staging.add(part, [b"1"])
+    with pytest.raises(PublicError, match="is not staged here"):
+        staging.find(BATCH, [(0, "a", 1)])
+
+
+def test_elements_beyond_the_bound_are_refused() -> None:
+    """To the byte; the attempt keeps what it had, until it is dropped."""
+    staging = Staging(ATTEMPT_BYTES + 2 * (ELEMENT_BYTES + 3), 60)
+    full = put(staging, attempt(), b"abc", b"def")
+    with pytest.raises(LimitExceeded, match="maxElementsPerTrigger"):
+        staging.add(full, [b""])
+    staging.drop(full)
+    assert staging.size == 0
+
+
+def test_an_attempt_without_elements_counts() -> None:
+    """Otherwise empty attempts would not be bounded."""
+    staging = Staging(2 * ATTEMPT_BYTES, 60)
+    put(staging, attempt("a"))
+    put(staging, attempt("b"))
+    with pytest.raises(LimitExceeded):
+        staging.begin(attempt("c"))
+    assert staging.size == 2 * ATTEMPT_BYTES
+
+
+def test_an_earlier_run_of_a_batch_makes_room() -> None:
+    """Its process was killed, or the batch would not be repeated. Attempts of this run stay."""
+    staging = Staging(3 * ATTEMPT_BYTES, 60)
+    old = put(staging, attempt("old", run="first"))
+    mine = put(staging, attempt("mine", run="second"))
+    put(staging, attempt("third", run="second"))
+    put(staging, attempt("fourth", run="second"))
+    assert staging.find(BATCH, [(0, "mine", 0)]) == [mine]
+    with pytest.raises(PublicError, match="was dropped"):
+        staging.add(old, [b"late"])
+
+
+def test_an_old_attempt_makes_room_when_it_is_needed() -> None:
+    """Not before."""
+    staging = Staging(2 * ATTEMPT_BYTES, 60)
+    other = BatchId("another", 1)
+    put(staging, attempt("old", batch=other, began=0.0))
+    put(staging, attempt("young", began=59.0))
+    assert staging.find(other, [(0, "old", 0)])
+    put(staging, attempt("new", began=60.0))
+    with pytest.raises(PublicError, match="is not staged here"):
+        staging.find(other, [(0, "old", 0)])
+
+
+def test_a_commit_forgets_the_batch_and_earlier_ones_of_its_query() -> None:
+    """Later batches and other queries stay."""
+    staging = Staging(100_000, 60)
+    for batch in (BatchId("q", 6), BATCH, BatchId("q", 8), BatchId("other", 1)):
+        put(staging, attempt(batch=batch), b"x")
+    staging.commit(BATCH)
+    assert staging.is_committed(BATCH)
+    assert not staging.is_committed(BatchId("q", 6))
+    assert staging.size == 2 * (ATTEMPT_BYTES + ELEMENT_BYTES + 1)
+    assert staging.find(BatchId("q", 8), [(0, "a", 1)])
+
+
+def test_an_abort_forgets_one_run() -> None:
+    """A run that has begun meanwhile keeps what it has staged."""
+    staging = Staging(100_000, 60)
+    put(staging, attempt("a", run="first"), b"x")
+    kept = put(staging, attempt("b", run="second"), b"y")
+    staging.abort(BATCH, "first")
+    assert staging.find(BATCH, [(0, "b", 1)]) == [kept]
+    assert staging.size == kept.size
+
+
+def test_committed_batches_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest one goes first."""
+    monkeypatch.setattr(_staging, "MOST_COMMITTED", 2)
+    staging = Staging(1_000, 60)
+    for number in range(3):
+        staging.commit(BatchId("q", number))
+    assert [staging.is_committed(BatchId("q", number)) for number in range(3)] == [False, True, True]
