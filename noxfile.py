@@ -199,8 +199,8 @@ def hostile(session: nox.Session) -> None:
 @nox.session(python=MAIN)
 def browser(session: nox.Session) -> None:
     """The JavaScript client in Node.js and Chromium, where they exist. `-- --npm` adds ws and tsc, `-- --measure` shows speed."""
-    websocket = HERE.glob("plugins/penstock-websocket/pyproject.toml")
-    _prepare(session, "browser", distributions=(*EDITABLE, *(word for path in websocket for word in ("-e", str(path.parent)))))
+    transports = ("-e", "plugins/penstock-websocket", "-e", "plugins/penstock-http")
+    _prepare(session, "browser", distributions=(*EDITABLE, *transports))
     arguments = list(session.posargs)
     if "--npm" in arguments:
         arguments.remove("--npm")

@@ -10,7 +10,7 @@ from tests.browser._programs import CLIENT, node_websocket, npm_package, run_nod
 from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
-OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect")
+OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect", "http")
 LIVE = str(CLIENT / "tests/live.test.js")
 
 
@@ -23,7 +23,7 @@ def _passed(output: str) -> int:
 
 @pytest.mark.parametrize("name", OFFLINE)
 async def test_its_tests_without_a_network_pass(name: str) -> None:
-    """Golden bytes, streams, requests, the connection and reconnecting: with a fake WebSocket and a clock that the tests move."""
+    """Golden bytes, streams, requests, the connection and reconnecting: with a fake WebSocket or fetch and a clock that the tests move."""
     with trio.fail_after(HANGS_AFTER):
         output = await run_node("--test", "--test-reporter=tap", str(CLIENT / f"tests/{name}.test.js"))
     assert _passed(output) > 0

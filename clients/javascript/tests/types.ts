@@ -2,6 +2,7 @@
 
 import { WebSocket as NodeWebSocket } from "ws";
 import { type Connection, ConnectionLost, LIMITS, PenstockError, type Subscription, connect } from "../penstock.js";
+import { HTTP_LIMITS, stream } from "../http.js";
 
 interface Tick {
   symbol: string;
@@ -49,4 +50,15 @@ export function subscribe(connection: Connection): void {
   // @ts-expect-error a bound is a number
   void connect("wss://example.com/", { limits: { element: "1" } });
   void connect(new URL("wss://example.com/"), { WebSocket: globalThis.WebSocket });
+}
+
+export async function readOverHttp(): Promise<number> {
+  let sum = HTTP_LIMITS.demand;
+  const url = "https://example.com/p/ticks/EURUSD";
+  for await (const tick of stream<Tick>(url, { type: "json", credentials: "include", delivery: "events" })) sum += tick.price;
+  for await (const text of stream(url, { type: "text", bearer: "token" })) sum += text.length;
+  for await (const bytes of stream(new URL(url), { demand: 16, limits: { element: 65_536 } })) sum += bytes.byteLength;
+  // @ts-expect-error no such way of delivery
+  stream(url, { delivery: "push" });
+  return sum;
 }

@@ -414,3 +414,54 @@ async def test_a_client_that_is_lost_is_no_fault_of_the_server(autojump_clock: C
         await client.connection.send_eof()
         assert await client.all() == b""
     assert server.told == []
+
+
+def _by_token(scheme: str, data: bytes, peer: object) -> str | None:
+    return {("bearer", b"ann's"): "ann", ("cookie", b"ann's"): "ann", ("cookie", b"bob's"): "bob"}.get((scheme, data))
+
+
+async def test_a_cookie_is_the_credentials_of_a_page() -> None:
+    """That of the option alone, among others; the header Authorization comes first."""
+    guarded = Service(authenticate=_by_token)
+    guarded.publish("numbers", [b"0"] * 3)
+    async with world(guarded, cookie="session") as (served, nursery):
+        client = await served.connect(nursery)
+        statuses = [
+            (await client.ask("PUT /p/numbers", *headers)).status
+            for headers in (
+                ["Cookie: theme=dark; session=ann's"],
+                ['Cookie: session="bob\'s"'],
+                ["Cookie: session=eve's"],
+                ["Cookie: theme=ann's"],
+                ["Cookie: session=ann's", "Authorization: Bearer eve's"],
+                ["Cookie: session=eve's", "Authorization: Bearer ann's"],
+            )
+        ]
+    assert statuses == [201, 201, 401, 401, 401, 201]
+
+
+async def test_a_subscription_of_a_cookie_is_found_with_that_principal() -> None:
+    """Another cookie of the site may change, and the token may be sent in its place. Another user finds nothing, and needs the secret."""
+    guarded = Service(authenticate=_by_token)
+    guarded.publish("numbers", [b"0"] * 3)
+    async with world(guarded, cookie="session") as (served, nursery):
+        client = await served.connect(nursery)
+        stream = await served.subscribe(client, "numbers", 3, "Cookie: session=ann's")
+        for headers, status in (
+            (["Cookie: a=1; session=ann's"], 200),
+            (["Authorization: Bearer ann's"], 410),
+            (["Cookie: session=bob's"], 404),
+            (["Cookie: session=eve's"], 401),
+            ([], 410),
+        ):
+            assert (await client.ask(f"PUT {stream}", *headers)).status == status, headers
+
+
+async def test_without_the_option_a_cookie_is_no_credentials() -> None:
+    """A service that serves unknown clients serves those of a site with cookies too."""
+    seen: list[tuple[str, bytes]] = []
+    open_service = Service(authenticate=lambda scheme, data, _peer: seen.append((scheme, data)) or "somebody")
+    open_service.publish("numbers", [b"0"])
+    async with world(open_service) as (served, nursery):
+        assert (await (await served.connect(nursery)).ask("PUT /p/numbers", "Cookie: session=ann's")).status == 201
+    assert seen == [("", b"")]

@@ -283,6 +283,7 @@ async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Cloc
         ([CREATED, (404, {"X-Rsio-Error": "true"}, b"")], Rejected, "HTTP 404"),
         ([CREATED, (501, {}, b"")], Rejected, "HTTP 501"),
         ([CREATED, *[(503, {}, b"")] * 7], Rejected, "HTTP 503"),
+        ([CREATED, *[(200, {**BATCH, "length": "9"}, b"\0\0")] * 7], ConnectionLost, "break before their first"),
         ([CREATED, (200, {"Content-Encoding": "br"}, b"x")], ProtocolError, "coding"),
         ([CREATED, (200, {"X-Rsio-Position": "5"}, b"x")], ProtocolError, "left out"),
         ([CREATED, (200, {"X-Rsio-Position": "x"}, b"x")], ProtocolError, "position"),

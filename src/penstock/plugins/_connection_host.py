@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock.api import Limits, Subscriber
 from penstock.plugins._peer_identity import PeerIdentity
+from penstock.plugins._statistics import ServerStatistics
 from penstock.plugins._transport import Connection, Transport
 
 
@@ -82,6 +83,10 @@ class ConnectionHost(ABC):
 
         Does nothing while the server shuts down.
         """
+
+    @abstractmethod
+    def statistics(self) -> ServerStatistics:
+        """Return what the server has done and what it holds, as `Server.statistics` does."""
 
     @property
     @abstractmethod

@@ -22,7 +22,7 @@ from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
-from penstock_http._site import Site, credentials_of
+from penstock_http._site import Site
 from penstock_http._subscription import FULL
 
 PIECE: Final = 64 << 10
@@ -115,6 +115,7 @@ class Answering:
     async def answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> None:
         """Answer a request. Raises one of `GONE`."""
         began = trio.current_time()
+        peer = self._site.settings.proxies.client_of(head.request, peer)
         status = await self._answer(head, peer, outlet)
         if self._host.logs_access:
             self._log(head.request, peer, status, trio.current_time() - began)
@@ -143,6 +144,8 @@ class Answering:
     async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Waiting:
         request, engine = head.request, self._site.engine
         response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
+        if response is None:
+            response = await self._site.pages.answer(request, engine.credentials_of(request), peer, self._host)
         if response is None and engine.needs_credentials(request):
             response = await self._check_owner(request, peer)
         if response is not None:
@@ -155,7 +158,7 @@ class Answering:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
         subscription, release = subscribe.subscription, None
         try:
-            peer = await self._host.authenticate(*credentials_of(request), peer)
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
             # The elements of a stream that has ended wait for the client, and must count too.
             release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
             await self._host.open(subscribe.name, peer, subscription, protocol="http")
@@ -171,7 +174,7 @@ class Answering:
 
     async def _check_owner(self, request: Request, peer: PeerIdentity) -> Response | None:
         try:
-            peer = await self._host.authenticate(*credentials_of(request), peer)
+            peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
         except AuthRefused as error:
             return refused(error)
         # The answer to a wrong secret: another principal must not learn that this one is right.

@@ -17,6 +17,7 @@ import attrs
 
 from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError
 from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
+from penstock_http._credentials import NONE, credentials_of
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._messages import DELIVERY, ERROR, NO_STORE, POSITION, Malformed, Request, Response, answer, refusal
 from penstock_http._settings import Settings
@@ -46,8 +47,8 @@ class _Entry:
     """A subscription, and the credentials with which it was made."""
 
     subscription: ClientSubscription
-    credentials: str | None
-    """The header of the request, as it came."""
+    credentials: tuple[str, bytes]
+    """Those of the request that made it."""
     principal: object
     release: Callable[[], None]
     """Frees the place of the subscription. It may be called again."""
@@ -79,7 +80,7 @@ class Engine:
         """Return the answer to a subscribe that has succeeded. `release` is called when the server holds nothing more for it."""
         self._bury()
         secret = self._make_secret()
-        self._entries[secret] = _Entry(subscribe.subscription, request.header("authorization"), principal, release)
+        self._entries[secret] = _Entry(subscribe.subscription, self.credentials_of(request), principal, release)
         public = self._settings.public
         # Relative: a prefix that a proxy has taken off the path is not known here.
         location = f"{public}/s/{secret}" if public else f"{'../' * (subscribe.path.count('/') - 1)}s/{secret}"
@@ -101,11 +102,15 @@ class Engine:
                 next_due = due
         return next_due
 
+    def credentials_of(self, request: Request) -> tuple[str, bytes]:
+        """Return the scheme and the data of the credentials of a request."""
+        return credentials_of(request, self._settings.cookie)
+
     def needs_credentials(self, request: Request) -> bool:
         """Return whether a request to a subscription has other credentials than those of its subscribe: they must be examined."""
         entry = self._entry_of(request.path)
-        given = request.header("authorization")
-        return entry is not None and given is not None and given != entry.credentials
+        given = self.credentials_of(request)
+        return entry is not None and given not in (NONE, entry.credentials)
 
     def belongs_to(self, request: Request, principal: object) -> bool:
         """Return whether the subscription of a request is that of `principal`."""

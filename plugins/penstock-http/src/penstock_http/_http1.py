@@ -13,11 +13,12 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost
-from penstock.plugins import Connection, ConnectionHost
+from penstock.plugins import ConnectionHost
 from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer
 from penstock_http._site import Site
+from penstock_http._site_connection import SiteConnection
 from penstock_http._websocket import NOT_INSTALLED, is_installed
 
 IDLE_SECONDS: Final = 75.0
@@ -35,7 +36,7 @@ _UNREADABLE: Final = Head(
 class Http1Connection:
     """One connection."""
 
-    def __init__(self, connection: Connection, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
+    def __init__(self, connection: SiteConnection, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
         self._connection = connection
         self._host = host
         self._site = site
@@ -81,7 +82,7 @@ class Http1Connection:
             # A whole request: the client is no stranger, and has no more than the time for one next.
             self._host.recognise()
             closes = not head.keeps_alive or self._host.is_draining
-            await self._answering.answer(head, self._connection.peer, _Answer(self, head, closes=closes))
+            await self._answering.answer(head, self._connection.client, _Answer(self, head, closes=closes))
             if closes or self._host.is_draining:
                 await self._read_out()
                 return b""

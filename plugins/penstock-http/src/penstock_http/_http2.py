@@ -16,11 +16,12 @@ from typing import Final
 import trio
 from h2.errors import ErrorCodes
 
-from penstock.plugins import Connection, ConnectionHost, TransportOptions
+from penstock.plugins import ConnectionHost, TransportOptions
 from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
 from penstock_http._heads import MAX_BODY, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response, answer
 from penstock_http._site import Site
+from penstock_http._site_connection import SiteConnection
 from penstock_http.h2 import MAX_HEADERS, MAX_STREAMS, Attendance, Headers, Http2Stream, Place, asks_for_bytes
 
 MAX_BODIES: Final = 4
@@ -32,7 +33,7 @@ class Http2Connection:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SiteConnection,
         host: ConnectionHost,
         site: Site,
         options: TransportOptions,
@@ -117,7 +118,7 @@ class Http2Connection:
             return
         # A whole request: the client is no stranger.
         self._host.recognise()
-        await self._answering.answer(head, self._connection.peer, _Answer(self, stream, head))
+        await self._answering.answer(head, self._connection.client, _Answer(self, stream, head))
         self.mux.core.floods.on_answered()
 
     async def _read_body(self, stream: Http2Stream) -> None:

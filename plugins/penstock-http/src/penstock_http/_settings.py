@@ -3,13 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 import attrs
 
 from penstock.api import UsageError
 from penstock.plugins import TransportOptions
+from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read_networks
 
-KNOWN: Final = ("http.origins", "http.hosts", "http.public", "http.hold", "http.idle")
+KNOWN: Final = (
+    "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted", "http.forwarded", "http.metrics", "http.cookie",
+)  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
 IDLE: Final = 60.0
@@ -30,6 +34,15 @@ class Settings:
 
     public: str = ""
     """The URL under which clients reach the server, for absolute URLs of subscriptions; empty for relative ones."""
+
+    proxies: Proxies = attrs.field(factory=Proxies)
+    """Proxies whose word on the address of a client is believed."""
+
+    cookie: str = ""
+    """The cookie whose value is the credentials of a page; empty for none."""
+
+    metrics: tuple[Network, ...] = ()
+    """The clients that may read ``/metrics``."""
 
     hold: float = HOLD
     """Seconds for which a poll is held while no element is there."""
@@ -62,10 +75,25 @@ def settings_of(options: TransportOptions) -> Settings:
     public = extra.get("http.public", "")
     if not isinstance(public, str) or (public and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", public)):
         raise UsageError(f"http.public={public!r}; give the URL of the server, for example https://streams.example/live")
+    way = extra.get("http.forwarded", X_FORWARDED_FOR)
+    if way not in WAYS:
+        raise UsageError(f"http.forwarded={way!r}; give {', '.join(WAYS)}")
+    trusted = read_networks(_texts(extra, "http.trusted"), "http.trusted")
+    if "http.forwarded" in extra and not trusted:
+        raise UsageError("http.forwarded says how proxies name their clients; give their addresses with http.trusted")
+    hosts = {host.lower() for host in _texts(extra, "http.hosts")}
+    if public:
+        # The URL that clients are told is one that they may use.
+        found = urlsplit(public)
+        origins |= {normal_origin(f"{found.scheme}://{found.netloc}")}
+        hosts.add(found.hostname or "")
     return Settings(
         origins=origins,
-        hosts=frozenset(host.lower() for host in _texts(extra, "http.hosts")),
+        hosts=frozenset(hosts),
         public=public.rstrip("/"),
+        proxies=Proxies(networks=trusted, way=str(way)),
+        cookie=_cookie(extra),
+        metrics=read_networks(_texts(extra, "http.metrics"), "http.metrics"),
         hold=_seconds(extra, "http.hold", HOLD),
         idle=_seconds(extra, "http.idle", IDLE),
     )
@@ -92,6 +120,13 @@ def _texts(extra: Mapping[str, object], name: str) -> list[str]:
         if all(isinstance(each, str) for each in values):
             return values
     raise UsageError(f"{name}={value!r}; give a text, or several")
+
+
+def _cookie(extra: Mapping[str, object]) -> str:
+    name = extra.get("http.cookie", "")
+    if not isinstance(name, str) or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*", name):
+        raise UsageError(f"http.cookie={name!r}; give the name of one cookie")
+    return name
 
 
 def _seconds(extra: Mapping[str, object], name: str, default: float) -> float:

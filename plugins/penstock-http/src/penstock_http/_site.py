@@ -7,8 +7,6 @@ Rules of this file:
 * Pages of other origins read the answers only if the option ``http.origins`` names them.
 """
 
-import base64
-import binascii
 import ipaddress
 import secrets
 from email.utils import formatdate
@@ -21,6 +19,7 @@ from penstock.plugins import ConnectionHost
 from penstock_http._engine import METHODS, Engine
 from penstock_http._heads import Head
 from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
+from penstock_http._pages import Pages
 from penstock_http._settings import Settings, is_origin, normal_origin
 
 SECRET_BYTES: Final = 24
@@ -38,6 +37,7 @@ class Site:
     def __init__(self, settings: Settings, *, secure: bool) -> None:
         self.settings: Settings = settings
         self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
+        self.pages: Pages = Pages(settings, secure=secure)
         self.is_secure: bool = secure
         self._is_expiring = False
         self._date = (0, "")
@@ -96,21 +96,6 @@ class Site:
         scheme = head.scheme or ("https" if self.is_secure else "http")
         own = normal_origin(f"{scheme}://{head.host}")
         return is_origin(origin) and (origin == own or origin in self.settings.origins)
-
-
-def credentials_of(request: Request) -> tuple[str, bytes]:
-    """Return the scheme and the data of the Authorization header, as `Service(authenticate=…)` gets them; "" and b"" without one."""
-    header = request.header("authorization")
-    if header is None:
-        return "", b""
-    scheme, _, data = header.strip().partition(" ")
-    data = data.strip()
-    if scheme.lower() == "basic":
-        try:
-            return "basic", base64.b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
-            return "basic", b""
-    return scheme.lower(), data.encode("latin-1")
 
 
 def _health(request: Request, *, draining: bool) -> Response:

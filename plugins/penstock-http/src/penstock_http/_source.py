@@ -109,6 +109,7 @@ class _Reading:
         self._origin = ""  # of the connection
         self._position = 0  # elements that have come in all
         self._requested = 0  # the demand that the server was told of, in all
+        self._broken = 0  # answers in a row that broke before their first new element
         self._surplus: list[bytes] = []  # bounded by the demand that a repeated request has doubled
 
     async def run(self) -> None:
@@ -246,6 +247,7 @@ class _Reading:
             raise ProtocolError(f"the server has sent the position {printable(position or '')!r}") from None
         if connection is None:
             return
+        before = self._position
         # A batch that is cut is asked for again, from the first element that is missing.
         try:
             if coding == "identity":
@@ -258,8 +260,21 @@ class _Reading:
                 await self._read_batch(connection, at, is_final=position is None)
             else:
                 raise ProtocolError(f"the server has sent the coding {printable(coding)!r}, which was not accepted")
+            self._broken = 0
         except ConnectionLost:
             await self._drop()
+            await self._pause_after_break(has_progress=self._position > before)
+
+    async def _pause_after_break(self, *, has_progress: bool) -> None:
+        """Wait before the next poll, if an answer broke before its first new element. Raises ConnectionLost, as `_repeat` does."""
+        if has_progress:
+            self._broken = 0
+            return
+        if self._broken == len(PAUSES):
+            raise ConnectionLost(f"the answers of {self._origin} break before their first element")
+        # Without the pause a proxy that cuts each answer would be asked as fast as it can cut.
+        await trio.sleep(PAUSES[self._broken])
+        self._broken += 1
 
     async def _read_batch(self, connection: ClientConnection, at: int, *, is_final: bool) -> None:
         """Deliver the elements of a batch as they come; or, if it has no position, when it is complete."""

@@ -6,14 +6,12 @@ served at the same port, and so are their WebSockets and their streams of HTTP/2
 
 from typing import ClassVar, Final
 
-import attrs
 import trio
 
 from penstock.api import UsageError
 from penstock.plugins import (
     AttendingTransport,
     ByteConnection,
-    Bytes,
     Connection,
     ConnectionFacts,
     ConnectionHost,
@@ -27,9 +25,10 @@ from penstock.plugins import (
 )
 from penstock_http._http1 import Http1Connection
 from penstock_http._http2 import Http2Connection
+from penstock_http._pages import check_metrics
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
-from penstock_http._websocket import websocket_on
+from penstock_http._site_connection import SiteConnection
 from penstock_http.h2 import PREFACE, Place, subprotocols_of
 from penstock_http.h2 import settings_of as http2_settings_of
 
@@ -55,7 +54,9 @@ class HttpTransport(AttendingTransport):
             raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
         # In a thread: reading files would block every task.
         context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
-        site = Site(settings_of(options), secure=secure)
+        settings = settings_of(options)
+        check_metrics(settings)
+        site = Site(settings, secure=secure)
         http2 = http2_settings_of(options)
         place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
 
@@ -64,7 +65,7 @@ class HttpTransport(AttendingTransport):
             below: ByteConnection = SocketConnection(stream, peer=peer, options=options, facts=facts)
             if context is not None:
                 below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return SiteConnection(below, site, options, place=place, ping=http2.ping, is_loopback=_is_local(stream))
+            return SiteConnection(below, site, options, place=place, ping=http2.ping, is_loopback=_is_local(stream), stream=stream)
 
         return await listen_tcp(url, options, accepted)
 
@@ -97,76 +98,6 @@ async def _first_bytes(connection: Connection) -> bytes | bytearray | None:
             break
         first = bytes(first) + more
     return first
-
-
-class SiteConnection(Connection):
-    """An accepted connection, the listener that it belongs to, and its first bytes, which can be put back."""
-
-    framed = False
-
-    def __init__(
-        self, below: ByteConnection, site: Site, options: TransportOptions, *, place: Place, ping: float, is_loopback: bool
-    ) -> None:
-        self.below: ByteConnection = below
-        self.options: TransportOptions = options
-        self.place: Place = place
-        self.ping: float = ping
-        self._first: bytes | bytearray | None = None
-        self.peer: PeerIdentity = below.peer
-        self.facts: ConnectionFacts = below.facts
-        self.site: Site = site
-        self.is_loopback: bool = is_loopback
-        """The client has reached an address of this machine that no other machine can reach."""
-
-    def unread(self, data: bytes | bytearray) -> None:
-        """Let the next `receive` return `data`."""
-        self._first = data
-
-    async def upgrade(self, request: bytes) -> Connection:
-        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises ConnectionLost if it is refused."""
-        websocket = websocket_on(
-            self.below, request, self.options, peer=self.peer, secure=self.site.is_secure, is_loopback=self.is_loopback
-        )
-        await websocket.handshake(self._nursery)
-        return websocket
-
-    async def handshake(self, nursery: trio.Nursery) -> None:
-        self._nursery = nursery
-        await self.below.handshake(nursery)
-        self.peer = self.below.peer
-        # ALPN has agreed on HTTP. A session that begins here knows its protocol by its first bytes.
-        self.facts = attrs.evolve(self.below.facts, protocol=None)
-
-    async def send(self, data: Bytes, /) -> None:
-        await self.below.send(data)
-
-    def send_now(self, data: Bytes, /) -> int:
-        return self.below.send_now(data)
-
-    async def receive(self) -> bytes | bytearray | None:
-        if self._first is not None:
-            await trio.lowlevel.checkpoint()
-            first, self._first = self._first, None
-            return first
-        return await self.below.receive()
-
-    async def send_eof(self) -> None:
-        await self.below.send_eof()
-
-    async def aclose(self) -> None:
-        await self.below.aclose()
-
-    async def abort(self) -> None:
-        await self.below.abort()
-
-    def farewell(self) -> str | None:
-        return self.below.farewell()
-
-    def held(self) -> int:
-        return len(self._first or b"")
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} with {self.peer}>"
 
 
 def _is_local(stream: trio.SocketStream) -> bool:

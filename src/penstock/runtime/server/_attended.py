@@ -16,7 +16,7 @@ import trio
 
 from penstock.api import AuthRefused, ConnectionLost, Limits, NotAvailable, PublicError, Rejected, Subscriber
 from penstock.core import report
-from penstock.plugins import AttendingTransport, Connection, ConnectionHost, PeerIdentity
+from penstock.plugins import AttendingTransport, Connection, ConnectionHost, PeerIdentity, ServerStatistics
 from penstock.runtime.connection import AccessLog, ConnectionSettings
 from penstock.runtime.server._admission import Place
 from penstock.runtime.server._hosted_streams import HostedStreams
@@ -37,6 +37,7 @@ class AttendedConnection(ConnectionHost):
         began: float,
         on_recognised: Callable[[Place], None],
         adopt: Callable[[Connection], str | None],
+        statistics: Callable[[], ServerStatistics],
     ) -> None:
         """`began` is when the connection was accepted."""
         self.limits: Limits = settings.limits
@@ -48,6 +49,7 @@ class AttendedConnection(ConnectionHost):
         self._streams = streams
         self._on_recognised = on_recognised
         self._adopt = adopt
+        self._statistics = statistics
         self._scope = trio.CancelScope(deadline=began + settings.limits.handshake_timeout)
         self._draining = trio.Event()
 
@@ -114,6 +116,9 @@ class AttendedConnection(ConnectionHost):
     def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
         if not self._streams.is_stopping:
             self._streams.scope.spawn(partial(function, *args), name=name)
+
+    def statistics(self) -> ServerStatistics:
+        return self._statistics()
 
     @property
     def logs_access(self) -> bool:

@@ -446,6 +446,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                         began=began,
                         on_recognised=self._admission.on_hello,
                         adopt=partial(self._adopt, door=door),
+                        statistics=self.statistics,
                     )
                     attended = await host.attend(door.transport, connection)
                     # Tasks of the transport may still wait in this nursery.

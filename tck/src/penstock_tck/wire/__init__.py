@@ -1,32 +1,44 @@
 """Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check for each that sends raw bytes.
 
 The checks import only `penstock.api` and `penstock.plugins`, to open connections. They do not use the codecs and the session of penstock,
-because these are under test.
+because these are under test. A plugin with a protocol of its own brings its requirements as a `WireTable`.
 """
 
+from penstock_tck.wire._check_context import CheckContext, Connect
 from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
+from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._report import as_json, as_text, summary
-from penstock_tck.wire._requirement import Check, Level, Requirement
+from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
 from penstock_tck.wire._run import check_target, requirements
 from penstock_tck.wire._target import OFFERS, Target
-from penstock_tck.wire._verdict import Result, Verdict
+from penstock_tck.wire._verdict import NotSupported, Result, Verdict, fail, verify
+from penstock_tck.wire._wire_table import WireTable
 
 __all__ = [
     "LARGE_BYTES",
     "OFFERS",
     "Check",
+    "CheckContext",
+    "Connect",
     "Level",
+    "NotSupported",
+    "RawConnection",
     "Requirement",
     "Result",
+    "Table",
     "Target",
     "Verdict",
+    "WireTable",
     "add_arguments",
     "as_json",
     "as_text",
     "check_target",
+    "fail",
+    "join_tables",
     "large_element",
     "requirements",
     "run_command",
     "summary",
+    "verify",
 ]

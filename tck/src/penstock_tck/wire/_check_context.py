@@ -1,7 +1,8 @@
 """The context of one check: it opens connections to the target, and closes all of them when the check has ended."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
@@ -16,6 +17,9 @@ from penstock_tck.wire._verdict import NotSupported, fail
 
 ALPN: Final = "rsio/0"
 
+Connect: TypeAlias = Callable[[Url, TransportOptions, trio.Nursery], Awaitable[Connection]]
+"""Opens a connection, with its handshake. Its tasks run in the nursery. Raises ConnectionLost."""
+
 
 class CheckContext:
     """The target, and the connections that one check has opened. Their tasks run in `nursery`."""
@@ -28,14 +32,16 @@ class CheckContext:
         options: TransportOptions,
         nursery: trio.Nursery,
         form: Form | None = None,
+        connect: Connect | None = None,
     ) -> None:
-        """`form` is the encoding of RS.io messages; None for the compact one."""
+        """`form` is the encoding of RS.io messages; None for the compact one. `connect` opens connections; None: the transport does."""
         self.target = target
         self.form = form
         self.url = url
         self._registry = registry
         self._options = options
         self._nursery = nursery
+        self._connect = connect
         self._closing = AsyncExitStack()
 
     async def connect(self, *protocols: str) -> Connection:
@@ -43,17 +49,25 @@ class CheckContext:
 
         `protocols` are offered to a transport that negotiates names of protocols.
         """
-        transport = self._registry.transport(self.url.transport)
         options = self._options.speaking(protocols) if protocols else self._options
         try:
             with trio.fail_after(self.target.patience):
-                connection = await transport.connect(self.url, options=options, nursery=self._nursery)
+                connection = await (self._connect or self._connect_by_transport)(self.url, options, self._nursery)
                 self._closing.push_async_callback(connection.abort)
-                await connection.handshake(self._nursery)
         except ConnectionLost as lost:
             fail(f"no connection could be made: {lost}")
         except trio.TooSlowError:
             fail(f"no connection was made within {self.target.patience} s")
+        return connection
+
+    async def _connect_by_transport(self, url: Url, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+        connection = await self._registry.transport(url.transport).connect(url, options=options, nursery=nursery)
+        try:
+            await connection.handshake(nursery)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await connection.abort()
+            raise
         return connection
 
     async def connect_reactivesocket(self, *, setup: bool = True) -> RsPeer:

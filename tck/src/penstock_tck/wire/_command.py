@@ -18,16 +18,19 @@ from penstock.api import UsageError
 from penstock.plugins import TransportOptions, parse_url
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Requirement
-from penstock_tck.wire._run import DEFAULT_DIALECT, check_target, requirements
+from penstock_tck.wire._run import check_target
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Result, Verdict
+from penstock_tck.wire._wire_table import table_for
 
 DEFAULTS: Final = {field.name: field.default for field in attrs.fields(Target)}
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of the command, without those for TLS and without `--transports`."""
-    command.add_argument("url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, …")
+    command.add_argument(
+        "url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, http://127.0.0.1:7002, …"
+    )
     command.add_argument("--json", metavar="FILE", help="also write the results to this file")
     command.add_argument("--only", metavar="NAME", action="append", default=[], help="check only this requirement; may be repeated")
     command.add_argument("--encoding", metavar="NAME", help="RS.io: check in this encoding of its messages: msgpack, protobuf")
@@ -67,7 +70,7 @@ async def run_command(options: argparse.Namespace, *, transport: TransportOption
     Raises UsageError if the options contradict each other, or if the URL uses another transport. Raises ConnectionLost if the server cannot
     be reached. Checkpoints.
     """
-    table = requirements(parse_url(options.url).dialect or DEFAULT_DIALECT)
+    table = table_for(parse_url(options.url)).rows
     if options.list:
         sys.stdout.write("".join(f"{row.name:<30} {row.level.value:<8} line {row.line:<4} {row.sentence}\n" for row in table))
         return 0

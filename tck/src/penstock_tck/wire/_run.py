@@ -19,14 +19,12 @@ from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._rsio_forms import FORMS, Form
-from penstock_tck.wire._tables import TABLES
 from penstock_tck.wire._target import OFFERS, Target
 from penstock_tck.wire._verdict import Failed, NotSupported, Result, Verdict
+from penstock_tck.wire._wire_table import DEFAULT, WireTable, table_for, table_named
 
 ROW_PATIENCE_FACTOR: Final = 10
 """A whole check may take this many times `Target.patience`."""
-
-DEFAULT_DIALECT: Final = "rsio"
 
 COMPACT: Final = "compact"
 """The name of the encoding that every peer has."""
@@ -34,15 +32,12 @@ COMPACT: Final = "compact"
 MakeContext: TypeAlias = Callable[[trio.Nursery], CheckContext]
 
 
-def requirements(dialect: str) -> Sequence[Requirement]:
-    """Return the table of requirements of a protocol. Raises UsageError if there is none."""
-    try:
-        return TABLES[dialect]
-    except KeyError:
-        raise UsageError(f"there is no table of requirements for {dialect!r}; there is one for {', '.join(sorted(TABLES))}") from None
+def requirements(protocol: str) -> Sequence[Requirement]:
+    """Return the requirements of a protocol: ``rsio``, ``reactivesocket``, or one of a plugin (``http``). Raises UsageError without any."""
+    return table_named(protocol).rows
 
 
-async def check_target(
+async def check_target(  # noqa: PLR0913 (each says one thing of the run, and has a default)
     url: str,
     target: Target | None = None,
     *,
@@ -51,6 +46,7 @@ async def check_target(
     registry: Registry | None = None,
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
+    table: WireTable | None = None,
     on_result: Callable[[Requirement, Result], object] = lambda _requirement, _result: None,
 ) -> list[Result]:
     """Check the server at `url` against the requirements of its protocol; return one result per requirement, in the order of the table.
@@ -58,22 +54,27 @@ async def check_target(
     `target` names the publishers that the server has. `only` names the requirements to check; if it is empty, all are checked.
     `encoding` is that of RS.io's messages, ``"msgpack"`` or ``"protobuf"``: the transport chooses it if it can, or the hellos agree on it.
     A URL with ``?encoding=`` has chosen it before the first byte.
-    `transports` are the names of the transports that `url` may use; None permits all. `on_result` is called after each check.
+    `transports` are the names of the transports that `url` may use; None permits all. `table` has the requirements; None: those for
+    `url`. `on_result` is called after each check.
     Raises UsageError for arguments that cannot be used, and ConnectionLost if the server cannot be reached. Checkpoints.
     """
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     if parsed.publisher is not None:
         raise UsageError(f"{url!r} names a publisher; give the address alone, and publishers by their options")
-    rows = requirements(parsed.dialect or DEFAULT_DIALECT)
+    table = table_for(parsed) if table is None else table
+    rows = table.rows
     unknown = set(only) - {row.name for row in rows}
     if unknown:
         raise UsageError(f"there is no requirement {', '.join(sorted(unknown))}; there are: {', '.join(row.name for row in rows)}")
     form = _form(parsed, encoding)
     target = target or Target()
     registry = build_registry() if registry is None else registry
-    registry.transport(parsed.transport)
-    make_context = partial(CheckContext, parsed, target, registry, options or TransportOptions(), form=form)
+    if table.connect is None:
+        registry.transport(parsed.transport)  # raises UsageError if there is none
+    elif form is not None:
+        raise UsageError(f"the messages of {parsed.scheme} have one encoding; leave out {form.name!r}")
+    make_context = partial(CheckContext, parsed, target, registry, options or TransportOptions(), form=form, connect=table.connect)
     await _require_reachable(make_context)
     results = []
     for row in rows:
@@ -91,7 +92,7 @@ def _form(url: Url, encoding: str | None) -> Form | None:
         return None
     if url.encoding not in (None, name):
         raise UsageError(f"the URL asks for the encoding {url.encoding!r}, and the option for {name!r}; leave one of them out")
-    if (url.dialect or DEFAULT_DIALECT) != DEFAULT_DIALECT:
+    if (url.dialect or DEFAULT) != DEFAULT:
         raise UsageError(f"the messages of {url.dialect} have one encoding; leave out {name!r}")
     if name not in FORMS:
         raise UsageError(f"the checks do not know the encoding {name!r}; they know {', '.join((COMPACT, *FORMS))}")

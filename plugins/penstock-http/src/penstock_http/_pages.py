@@ -1,0 +1,142 @@
+"""Pages for operators and tools: ``/metrics`` and ``/asyncapi.json``.
+
+Rules of this file:
+
+* ``/metrics`` is for the networks in ``http.metrics``. To all others, and without that option, there is no such page.
+* ``/asyncapi.json`` shows what the service describes to this client, with its credentials; nothing without ``Service(describe=True)``.
+"""
+
+import importlib
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import trio
+
+from penstock.api import AuthRefused, LimitExceeded, PenstockError, Subscriber, Subscription, UsageError
+from penstock.plugins import ConnectionHost, PeerIdentity
+from penstock_http._async_api import PATH, document
+from penstock_http._engine import refused
+from penstock_http._messages import Request, Response, answer
+from penstock_http._proxies import is_within, read_address
+from penstock_http._settings import Settings
+
+METRICS: Final = "/metrics"
+DESCRIPTION: Final = "penstock/describe"
+"""The publisher by which a service describes itself."""
+MOST_ENTRIES: Final = 10_000
+DESCRIPTION_SECONDS: Final = 10.0
+
+
+class Pages:
+    """The pages of one listener."""
+
+    def __init__(self, settings: Settings, *, secure: bool) -> None:
+        self._settings = settings
+        self._secure = secure
+        self._is_measured = False
+
+    async def answer(self, request: Request, credentials: tuple[str, bytes], client: PeerIdentity, host: ConnectionHost) -> Response | None:
+        """Return the answer to a request for a page; None for a request that is for none. May checkpoint."""
+        if request.path not in (METRICS, PATH):
+            return None
+        if request.method not in ("GET", "HEAD"):
+            return answer(405, ("Allow", "GET, HEAD"), text="the method here is GET")
+        if request.path == METRICS:
+            return self._metrics(client, host)
+        try:
+            return await self._description(request, credentials, client, host)
+        except (AuthRefused, LimitExceeded) as error:
+            return refused(error)
+        except PenstockError:
+            return _nothing()
+
+    def _metrics(self, client: PeerIdentity, host: ConnectionHost) -> Response:
+        address = read_address(client.host or "")
+        if address is None or not is_within(address, self._settings.metrics):
+            return _nothing()
+        if not self._is_measured:
+            self._is_measured = True
+            # It stays collected while the server runs, so that its counters never fall.
+            host.start_soon(_keep, _module("penstock_metrics").collect(host), name="penstock http metrics")
+        prometheus = _module("prometheus_client")
+        text: bytes = prometheus.generate_latest()
+        return Response(status=200, headers=(("Cache-Control", "no-store"), ("Content-Type", prometheus.CONTENT_TYPE_LATEST)), body=text)
+
+    async def _description(self, request: Request, credentials: tuple[str, bytes], client: PeerIdentity, host: ConnectionHost) -> Response:
+        peer = await host.authenticate(*credentials, client)
+        entries = _Entries()
+        with trio.move_on_after(DESCRIPTION_SECONDS):
+            await host.open(DESCRIPTION, peer, entries, protocol="http")
+            await entries.wait_complete()
+        entries.cancel()
+        if not entries.is_complete:
+            return answer(503, text="the description could not be made")
+        public = self._settings.public.partition("://")
+        name, _, path = public[2].partition("/") if public[2] else (request.header("host") or "localhost", "", "")
+        protocol = public[0] or ("https" if self._secure else "http")
+        body = json.dumps(document(map(json.loads, entries.elements), host=name, path=f"/{path}", protocol=protocol), indent=1)
+        return Response(status=200, headers=(("Cache-Control", "no-store"), ("Content-Type", "application/json")), body=body.encode())
+
+
+def check_metrics(settings: Settings) -> None:
+    """Raise UsageError if ``/metrics`` is to be served, and penstock-metrics is not installed."""
+    if settings.metrics:
+        try:
+            _module("penstock_metrics")
+        except ImportError:
+            raise UsageError("http.metrics needs the plugin penstock-metrics; install it: pip install penstock-metrics") from None
+
+
+class _Entries(Subscriber[bytes]):
+    """Collects the entries of a description."""
+
+    def __init__(self) -> None:
+        self.elements: list[bytes] = []  # bounded by MOST_ENTRIES
+        self.is_complete = False
+        self._ended = trio.Event()
+        self._upstream: Subscription | None = None
+
+    async def wait_complete(self) -> None:
+        await self._ended.wait()
+
+    def cancel(self) -> None:
+        upstream, self._upstream = self._upstream, None
+        if upstream is not None:
+            upstream.cancel()
+
+    def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
+        subscription.request(MOST_ENTRIES)
+
+    def on_next(self, element: bytes, /) -> None:
+        self.elements.append(element)
+
+    def on_next_many(self, elements: Sequence[bytes], /) -> None:
+        """Take entries that are at hand."""
+        self.elements += elements
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._upstream = None
+        self._ended.set()
+
+    def on_complete(self, /) -> None:
+        self._upstream = None
+        self.is_complete = True
+        self._ended.set()
+
+
+async def _keep(collected: AbstractContextManager[Any]) -> None:
+    """Keep the server collected until it stops."""
+    with collected:
+        await trio.sleep_forever()
+
+
+def _module(name: str) -> Any:
+    # Not a dependency: a server without the page needs neither of the two.
+    return importlib.import_module(name)
+
+
+def _nothing() -> Response:
+    return answer(404, text="nothing is served at this path")

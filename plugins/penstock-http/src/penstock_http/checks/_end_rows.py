@@ -1,0 +1,183 @@
+"""How streams end: completed, failed, cancelled; and requests to subscriptions that do not exist."""
+
+from typing import Final
+
+import trio
+import trio.lowlevel
+from penstock_tck.wire import CheckContext, Level, Table, verify
+
+from penstock_http.checks._http_peer import Answer
+from penstock_http.checks._mapping_client import ClientStream, MappingClient
+
+ENDS = Table()
+
+GONE: Final = "HTTP/1.1 410 Gone"
+COMPLETE: Final = "In response to a request for the next element, the server can return:"
+CANCEL: Final = "To generate a `cancel` event on the server, the client should send:"
+CANCEL_ANSWER: Final = "The server should reply with:"
+CANCELED: Final = (
+    "The presence of the `X-Rsio-Error` header indicates to the client that this is an `onError` event and the stream subscription has "
+    "definitely been canceled."
+)
+MARKED: Final = (
+    "The server MUST send this header with some error response if it wishes to indicate to the client that the stream is canceled."
+)
+MESSAGE: Final = "In any error response that includes this header, the server SHOULD include an error message in the response entity."
+TEXT: Final = "If the response has an entity, it MUST have some text/* content-type, and SHOULD have a text/plain content-type."
+UNKNOWN: Final = (
+    "If the server receives a request to a subscription URL it does not recognize, possibly because the subscription has been "
+    "cancelled, it SHOULD respond with:"
+)
+UNKNOWN_MARKED: Final = (
+    "The server SHOULD include the `X-Rsio-Error` header in case a client is improperly written and thinks the 404 Not Found response "
+    "is retriable."
+)
+
+
+@ENDS.row("complete", 124, GONE, needs=["three"])
+async def complete(context: CheckContext) -> str:
+    """After its three elements a stream is answered with 410, without X-Rsio-Error."""
+    stream = await MappingClient(context).subscribe(context.target.three, 5)
+    elements, answer = await stream.end()
+    verify(len(elements) == 3, f"{len(elements)} of 3 elements came before the end")
+    verify(answer.status == 410 and answer.header("x-rsio-error") is None, f"{answer}; 410 without X-Rsio-Error was due")
+    return "3 elements, 410"
+
+
+@ENDS.row("complete-empty", 122, COMPLETE, level=Level.READING, needs=["empty"])
+async def complete_empty(context: CheckContext) -> str:
+    """The end of an empty stream needs no demand."""
+    stream = await MappingClient(context).subscribe(context.target.empty)
+    elements, answer = await stream.end()
+    verify(not elements and answer.status == 410, f"{len(elements)} elements, then {answer}; 410 was due")
+    return "410"
+
+
+@ENDS.row("complete-again", 122, COMPLETE, level=Level.READING, needs=["one"])
+async def complete_again(context: CheckContext) -> str:
+    """A client that has lost the 410 asks again, and is answered with 410 again."""
+    stream = await MappingClient(context).subscribe(context.target.one, 2)
+    await stream.end()
+    answer = await stream.poll()
+    verify(answer.status == 410, f"{answer}, after a 410")
+    return "410, twice"
+
+
+@ENDS.row("cancel", 134, CANCEL_ANSWER, level=Level.SHOULD, needs=["publisher"])
+async def cancel(context: CheckContext) -> str:
+    """A cancel is answered with 200."""
+    stream = await MappingClient(context).subscribe(context.target.publisher, 5)
+    answer = await stream.cancel()
+    verify(answer.status == 200, f"{answer}; 200 was due")
+    return "200"
+
+
+@ENDS.row("cancelled", 130, CANCEL, needs=["publisher"])
+async def cancelled(context: CheckContext) -> str:
+    """After a cancel no element comes, neither one that was requested before nor one for a new demand. Another subscription goes on."""
+    client = MappingClient(context)
+    stream, other = await client.subscribe(client.target.publisher, 5), await client.subscribe(client.target.publisher, 1)
+    await stream.take(5)
+    await stream.request_more(5)
+    await stream.cancel()
+    answer = await stream.poll(1)
+    verify(answer.is_error, f"{answer}, after a cancel; an error was due")
+    await other.expect_exactly(1)
+    return str(answer.status)
+
+
+@ENDS.row("cancel-while-polling", 130, CANCEL, level=Level.READING, needs=["slow"])
+async def cancel_while_polling(context: CheckContext) -> str:
+    """A cancel over another connection ends a poll that waits: it is answered, with no element."""
+    client, other = MappingClient(context), MappingClient(context)
+    stream = await client.subscribe(client.target.slow, 1)
+    peer = await client.begin(stream.path)
+    await trio.lowlevel.checkpoint()
+    await ClientStream(other, stream.path).cancel()
+    answer = await peer.finish()
+    verify(answer.is_error or answer.status == 204, f"{answer}, after a cancel")
+    return str(answer.status)
+
+
+async def _failure(context: CheckContext) -> tuple[ClientStream, Answer]:
+    stream = await MappingClient(context).subscribe(context.target.failing, 20)
+    _, answer = await stream.end()
+    return stream, answer
+
+
+@ENDS.row("error", 147, MARKED, level=Level.MUST, needs=["failing"])
+async def error(context: CheckContext) -> str:
+    """A stream that fails ends with a status from 400 to 599 and `X-Rsio-Error: true`."""
+    _, answer = await _failure(context)
+    verify(answer.is_error, f"{answer}; an error with X-Rsio-Error was due")
+    return str(answer.status)
+
+
+@ENDS.row("error-is-the-end", 145, CANCELED, needs=["failing"])
+async def error_is_the_end(context: CheckContext) -> str:
+    """After the error each poll gets an error with X-Rsio-Error, also one with more demand."""
+    stream, _ = await _failure(context)
+    answers = [await stream.poll(5), await stream.poll()]
+    for answer in answers:
+        verify(answer.is_error, f"{answer}, after the error")
+    return str(answers[0].status)
+
+
+async def _errors(context: CheckContext) -> list[Answer]:
+    """Return the errors that a target can be made to send."""
+    client = MappingClient(context)
+    _, failed = await _failure(context)
+    stream = await client.subscribe(client.target.failing)
+    await stream.cancel()
+    return [failed, await client.ask(client.missing()), await stream.poll()]
+
+
+@ENDS.row("error-message", 149, MESSAGE, level=Level.SHOULD, needs=["failing"])
+async def error_message(context: CheckContext) -> str:
+    """The answers with X-Rsio-Error have a message in their body."""
+    for answer in await _errors(context):
+        verify(answer.body or not answer.is_error, f"{answer}, without a body")
+    return "messages"
+
+
+@ENDS.row("error-text", 149, TEXT, level=Level.MUST, needs=["failing"])
+async def error_text(context: CheckContext) -> str:
+    """The body of each answer with X-Rsio-Error has a Content-Type that begins with `text/`."""
+    for answer in await _errors(context):
+        kind = answer.header("content-type")
+        verify(not answer.body or (kind or "").lower().startswith("text/"), f"{answer}, with Content-Type: {kind}")
+    return "text"
+
+
+@ENDS.row("error-plain-text", 149, TEXT, level=Level.SHOULD, needs=["failing"])
+async def error_plain_text(context: CheckContext) -> str:
+    """The body of each answer with X-Rsio-Error has the Content-Type `text/plain`."""
+    for answer in await _errors(context):
+        kind = answer.header("content-type")
+        verify(not answer.body or (kind or "").lower().startswith("text/plain"), f"{answer}, with Content-Type: {kind}")
+    return "text/plain"
+
+
+async def _unknown(context: CheckContext) -> list[Answer]:
+    """Return the answers to a poll, a requestMore and a cancel of a subscription that the target never made."""
+    stream = await MappingClient(context).subscribe(context.target.publisher)
+    path, mark, query = stream.path.partition("?")
+    # The last characters turned round: a URL of the same form.
+    stream.path = f"{path[:-6]}{path[-6:][::-1].swapcase()}0{mark}{query}"
+    return [await stream.poll(), await stream.request_more(1), await stream.cancel()]
+
+
+@ENDS.row("unknown", 162, UNKNOWN, level=Level.SHOULD, needs=["publisher"])
+async def unknown(context: CheckContext) -> str:
+    """A poll, a requestMore and a cancel of a subscription that was never made are answered with 404."""
+    for answer in await _unknown(context):
+        verify(answer.status == 404, f"{answer}; 404 was due")
+    return "404"
+
+
+@ENDS.row("unknown-marked", 167, UNKNOWN_MARKED, level=Level.SHOULD, needs=["publisher"])
+async def unknown_marked(context: CheckContext) -> str:
+    """These answers have X-Rsio-Error."""
+    for answer in await _unknown(context):
+        verify(answer.is_error, f"{answer}; X-Rsio-Error was due")
+    return "X-Rsio-Error"
