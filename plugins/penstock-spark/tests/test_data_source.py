@@ -31,7 +31,7 @@ def test_an_older_pyspark_is_refused() -> None:
 def test_a_package_that_was_sent_by_py_files_is_warned_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Spark does not give these files to the process of a streaming source, and its own error does not say so."""
     assert not is_shipped(Path("/srv/penstock_spark/x.py"), None)
-    assert not is_shipped(Path("/srv/penstock_spark/x.py"), "/tmp/userFiles-1")
+    assert not is_shipped(Path("/srv/penstock_spark/x.py"), "/srv/userFiles-1")
     source = PenstockDataSource(OPTIONS)
     assert source.schema() == "stream STRING, partition STRING, offset BIGINT, value BINARY"
     assert not caplog.records
