@@ -114,7 +114,7 @@ class ConnectionTask:
         self.reason: Exception | None = None
         """Why the connection is over, once it is."""
         self.handover: Handover | None = handover
-        """Decides, when the session opens, whether the transport belongs to another connection."""
+        """Decides, when the session opens, whether the transport belongs to another connection. None once it does not."""
         self.opened_at: float | None = None
         """When both sides had said hello, if they have."""
         self._settings = settings
@@ -277,6 +277,7 @@ class ConnectionTask:
         if self.handover is not None and self.handover.is_due(self.session):
             self._parts.timer.wake()  # the transport belongs to a connection that was open before
             return
+        self.handover = None
         resumption = self._parts.resumption
         if resumption is not None:
             if resumption.begin(self.session, self._links, self.identify()):
