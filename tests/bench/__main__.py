@@ -9,7 +9,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root
 
-from tests.bench import _amounts, _inprocess, _logs, _mixed, _network, _observed, _pages, _plugins, _reactivesocket, _recorded, _report
+from tests.bench import (
+    _amounts,
+    _clients,
+    _inprocess,
+    _logs,
+    _mixed,
+    _network,
+    _observed,
+    _pages,
+    _plugins,
+    _reactivesocket,
+    _recorded,
+    _report,
+)
 from tests.bench._measure import Group, measure, progress
 
 GROUPS = (
@@ -22,6 +35,7 @@ GROUPS = (
     *_plugins.GROUPS,
     *_reactivesocket.GROUPS,
     *_logs.GROUPS,
+    *_clients.GROUPS,
 )
 AMOUNTS = "amounts"
 
