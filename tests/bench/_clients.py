@@ -7,7 +7,6 @@ Rules of this file:
 * The logs are filled before the first round. Every round reads them from the beginning.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -124,7 +123,7 @@ async def _replay(port: int, size: int, count: int, *, batches: bool) -> float:
 
 def _clients(short: bool) -> dict[str, Opening]:
     count, slow = (100_000, 3_000) if short else (600_000, 30_000)
-    contenders: dict[str, Opening] = {
+    return {
         f"{TRIO}, by element": partial(over_trio, "penstock", read_elements, SIZE, count),
         f"{AIO}, by element": partial(over_asyncio, "penstock", _read_aio, SIZE, count),
         f"{BLOCKING}, by element": partial(_over_blocking, _count_elements, SIZE, count),
@@ -132,11 +131,8 @@ def _clients(short: bool) -> dict[str, Opening]:
         f"{AIO}, batches()": partial(over_asyncio, "penstock", _read_aio_batches, SIZE, count),
         f"{BLOCKING}, batches()": partial(_over_blocking, _count_batches, SIZE, count),
         RSOCKET: partial(over_asyncio, "rsocket", read_rsocket, SIZE, slow),
+        NATS: partial(over_asyncio, "nats", _read_nats, SIZE, slow),
     }
-    # A program in Go: the package nats-py alone measures nothing.
-    if shutil.which("nats-server"):
-        contenders[NATS] = partial(over_asyncio, "nats", _read_nats, SIZE, slow)
-    return contenders
 
 
 def _replays(short: bool) -> dict[str, Opening]:
@@ -164,7 +160,7 @@ GROUPS: Final = (
             Bar("penstock.aio by element, beside nats-py", f"{AIO}, by element", NATS, at_least=10),
             Bar("penstock.aio by element, beside rsocket-py", f"{AIO}, by element", RSOCKET, at_least=10),
         ),
-        {NATS: "nats", RSOCKET: "rsocket"},
+        {NATS: "nats nats-server", RSOCKET: "rsocket"},
     ),
     Group(
         "replays-network",

@@ -172,6 +172,32 @@ async def _abort(connection: Connection, on_violation: Report) -> None:
         report(on_violation, error)
 
 
+def _new_task(
+    settings: ConnectionSettings,
+    extensions: NegotiableExtensions,
+    resumable: ResumableConnections | None,
+    connection: Connection,
+    place: Place,
+    door: Door,
+    began: float,
+) -> ConnectionTask:
+    agreed = dialects_agreed(connection.facts.protocol, door.dialects)
+    dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
+    resumption, handover, added = resuming(resumable, settings.limits, place)
+    return new_connection(
+        connection,
+        settings,
+        role=Role.SERVER,
+        events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
+        offers=[(kind, with_extensions(kind, settings_for(kind, connection, extensions), *added)) for kind in dialects],
+        # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
+        unserved=() if agreed else unserved_at(settings.registry, dialects),
+        began=began,
+        resumption=resumption,
+        handover=handover,
+    )
+
+
 class Server(AbstractAsyncContextManager["Server"]):
     """A service that is being served."""
 
@@ -464,7 +490,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             nursery.cancel_scope.cancel()
 
     async def _run_session(self, connection: Connection, place: Place, door: Door, began: float, nursery: trio.Nursery) -> None:
-        task = self._new_task(connection, place, door, began)
+        task = _new_task(self._settings, self._extensions, self._connections.resumable, connection, place, door, began)
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
@@ -481,24 +507,6 @@ class Server(AbstractAsyncContextManager["Server"]):
         if isinstance(task.handover, ServerHandover) and task.handover.connection is not None:
             self._admission.remove(place)  # the connection that was lost has kept its own
             await task.handover.run()
-
-    def _new_task(self, connection: Connection, place: Place, door: Door, began: float) -> ConnectionTask:
-        settings = self._settings
-        agreed = dialects_agreed(connection.facts.protocol, door.dialects)
-        dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
-        resumption, handover, added = resuming(self._connections.resumable, settings.limits, place)
-        return new_connection(
-            connection,
-            settings,
-            role=Role.SERVER,
-            events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
-            offers=[(kind, with_extensions(kind, settings_for(kind, connection, self._extensions), *added)) for kind in dialects],
-            # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
-            unserved=() if agreed else unserved_at(settings.registry, dialects),
-            began=began,
-            resumption=resumption,
-            handover=handover,
-        )
 
     def _on_hello(self, task: ConnectionTask, place: Place) -> None:
         self._admission.on_hello(place)
