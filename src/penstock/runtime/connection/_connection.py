@@ -393,7 +393,8 @@ async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, prin
     session = parts.session
     try:
         with trio.fail_after(parts.limits.handshake_timeout):
-            await handover.prepare(principal)
+            # The writer may send the answer some passes before it says so, and the peer may have sent more by then.
+            await handover.prepare(principal, parts.runner.stop)
             if not await link.writer.wait_flushed():
                 return
     except trio.TooSlowError:
@@ -401,8 +402,6 @@ async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, prin
     except ConnectionLost as refused:
         session.close(NOT_RESUMED, refused)
     else:
-        # The reader waits for the transport, and the peer sends nothing before it has got the answer.
-        parts.runner.stop()
         handover.connection = link.surrender()
         session.end_of_input()
 

@@ -10,6 +10,7 @@ Rules of this file:
 * Every refusal has the same reason: a client learns neither what was wrong, nor whether a token was known.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Final, Protocol
@@ -178,7 +179,7 @@ class ServerHandover(Handover):
     def is_asked(self) -> bool:
         return self.takeover.said is not None
 
-    async def prepare(self, principal: object) -> None:
+    async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         token, position = self.takeover.said or (b"", 0)
         resumption = self._table.find(token)
         if resumption is None:
@@ -189,6 +190,7 @@ class ServerHandover(Handover):
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
+        stop_reading()
         self.takeover.answer(following, received)
 
     async def run(self) -> None:
