@@ -144,7 +144,10 @@ async def _read(figures: Figures, key: str, peer: Peer, size: int, stop: trio.Ev
         async for element in stream:
             number = int.from_bytes(element[:8])
             if element != number.to_bytes(8) * size:
-                raise AssertionError(f"{key}: element {due} was changed")
+                wrong = next((at for at in range(0, len(element), 8) if element[at : at + 8] != number.to_bytes(8)), len(element))
+                raise AssertionError(
+                    f"{key}: element {due}, of {len(element)} bytes, was changed at byte {wrong}: {element[wrong:][:16]!r}"
+                )
             figures.lost += max(0, number - due)
             figures.repeated += number < due
             due = number + 1
