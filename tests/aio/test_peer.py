@@ -42,6 +42,34 @@ def test_requests_carry_a_payload_and_bring_a_value(served: Served) -> None:
     connected(served, ask)
 
 
+def test_the_statistics_of_a_connection_are_those_of_a_client_on_trio(served: Served) -> None:
+    """Before the connection is open, while a stream waits for demand, and behind the end."""
+
+    async def look(peer: aio.Peer) -> None:
+        before = peer.statistics()
+        assert (before.protocol, before.transport, before.is_open, before.age) == ("rsio", "tcp", False, None)
+        async with peer.subscribe("numbers", demand=0) as stream:
+            stream.request(3)
+            assert [await anext(stream) for _ in range(3)] == [b"0", b"1", b"2"]
+            now = peer.statistics()
+            assert now.is_open
+            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (1, 1, 3)
+            assert now.receiving.without_demand is not None
+            assert now.receiving.without_demand.peer == peer.identity
+            assert now.sending.streams == 0
+            assert now.sent_bytes > before.sent_bytes > 0
+            assert now.received_bytes > 0
+            assert now.buffered_bytes < 1000
+
+    async def main() -> None:
+        async with aio.connect(served.url) as peer:
+            await look(peer)
+        after = peer.statistics()
+        assert (after.is_open, after.buffered_bytes, after.receiving.streams) == (False, 0, 0)
+
+    run(main())
+
+
 def test_failures_of_the_peer_are_raised_where_a_task_waits(served: Served) -> None:
     """An unknown name is a refusal; the publisher's error comes behind its elements."""
 

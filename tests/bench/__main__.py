@@ -9,7 +9,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root
 
-from tests.bench import _amounts, _inprocess, _logs, _mixed, _network, _observed, _pages, _plugins, _reactivesocket, _recorded, _report
+from tests.bench import (
+    _amounts,
+    _clients,
+    _inprocess,
+    _logs,
+    _mixed,
+    _network,
+    _observed,
+    _pages,
+    _plugins,
+    _reactivesocket,
+    _recorded,
+    _report,
+)
 from tests.bench._measure import Group, measure, progress
 
 GROUPS = (
@@ -23,6 +36,8 @@ GROUPS = (
     *_reactivesocket.GROUPS,
     *_logs.GROUPS,
 )
+BY_NAME = _clients.GROUPS
+"""Measured only if `--only` names them: they are on no page."""
 AMOUNTS = "amounts"
 
 
@@ -31,7 +46,9 @@ def _options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--short", action="store_true", help="one minute, with half of each bar")
     parser.add_argument("--full", action="store_true", help="the default: all rounds, with the full bars")
     parser.add_argument("--rounds", type=int, help="the number of rounds, instead of the default")
-    parser.add_argument("--only", metavar="KEYS", help=f"measure only these parts: {','.join([*(each.key for each in GROUPS), AMOUNTS])}")
+    parser.add_argument(
+        "--only", metavar="KEYS", help=f"measure only these parts: {','.join([*(each.key for each in (*GROUPS, *BY_NAME)), AMOUNTS])}"
+    )
     parser.add_argument(
         "--docs",
         type=Path,
@@ -51,7 +68,7 @@ def main(argv: list[str]) -> int:
     keys = options.only.split(",") if options.only else [*(group.key for group in GROUPS), AMOUNTS]
     run = _pages.Run("nox -s bench" if options.short else "nox -s bench -- --full", _report.environment(), {}, {})
     missed: list[str] = []
-    for group in GROUPS:
+    for group in (*GROUPS, *BY_NAME):
         if group.key in keys:
             missed += _measure_group(group, run, short=options.short, rounds=options.rounds)
     if AMOUNTS in keys:

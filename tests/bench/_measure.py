@@ -5,6 +5,7 @@ so their ratio varies little.
 """
 
 import gc
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -106,12 +107,12 @@ class Group(NamedTuple):
     """Takes whether the run is short, and returns the contenders by name."""
     bars: tuple[Bar, ...]
     needs: dict[str, str] = {}  # noqa: RUF012  # the default is never changed
-    """The package that a contender imports. `measure` omits a contender whose package is not installed."""
+    """The package that a contender imports, and the program that it starts. `measure` omits a contender if one of them is missing."""
 
 
 def measure(group: Group, *, short: bool, rounds: int) -> Measured:
     """Open all contenders of a group, and run each once per round."""
-    contenders = {name: opening for name, opening in group.contenders(short).items() if find_spec(group.needs.get(name, "sys")) is not None}
+    contenders = {name: opening for name, opening in group.contenders(short).items() if _is_possible(group.needs.get(name, "sys"))}
     costs: dict[str, list[float]] = {name: [] for name in contenders}
     with ExitStack() as stack:
         timers: dict[str, Timer] = {}
@@ -125,6 +126,10 @@ def measure(group: Group, *, short: bool, rounds: int) -> Measured:
                 costs[name].append(timer())
     progress("")
     return Measured(rounds, costs)
+
+
+def _is_possible(needs: str) -> bool:
+    return all(find_spec(each) is not None or shutil.which(each) is not None for each in needs.split())
 
 
 def progress(text: str) -> None:

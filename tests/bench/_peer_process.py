@@ -491,5 +491,7 @@ def _grpc_methods(elements: Any, echo_one: Any) -> Any:
 
 
 if __name__ == "__main__":
+    from _peer_logs import KINDS
+
     exit_with_parent()
-    globals()[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
+    (globals() | KINDS)[sys.argv[1]](int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

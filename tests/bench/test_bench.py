@@ -146,7 +146,7 @@ def test_longest_bar_of_the_plot_is_the_fastest() -> None:
 
 def test_every_bar_names_contenders_of_its_group() -> None:
     """Each group has bars, and its bars and its baseline name contenders of the group."""
-    for group in bench.GROUPS:
+    for group in (*bench.GROUPS, *bench.BY_NAME):
         names = set(group.contenders(True))
         assert {bar.cost_of for bar in group.bars} | {bar.relative_to for bar in group.bars} | {group.baseline} <= names
         assert group.bars

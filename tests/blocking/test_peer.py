@@ -47,6 +47,26 @@ def _wait_stopped(peer: blocking.Peer, served: Served, name: str, times: int) ->
     assert served.stopped.count(name) == times
 
 
+def test_the_statistics_of_a_connection_are_those_of_a_client_on_trio(served: Served) -> None:
+    """Before the connection is open, while a stream waits for demand, and behind the end."""
+    with blocking.connect(served.url) as peer:
+        before = peer.statistics()
+        assert (before.protocol, before.transport, before.is_open, before.age) == ("rsio", "tcp", False, None)
+        with peer.subscribe("numbers", demand=0) as stream:
+            stream.request(3)
+            assert [element for _, element in zip(range(3), stream, strict=False)] == [b"0", b"1", b"2"]
+            now = peer.statistics()
+            assert now.is_open
+            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (1, 1, 3)
+            assert now.receiving.without_demand is not None
+            assert now.receiving.without_demand.peer == peer.identity
+            assert now.sent_bytes > 0
+            assert now.received_bytes > 0
+            assert now.buffered_bytes < 1000
+    after = peer.statistics()
+    assert (after.is_open, after.buffered_bytes, after.receiving.streams) == (False, 0, 0)
+
+
 def test_requests_carry_a_payload_and_bring_a_value(peer: blocking.Peer) -> None:
     """With a payload, without one, and with a type."""
     assert peer.request("echo", b"payload", timeout=SECONDS) == b"payload"

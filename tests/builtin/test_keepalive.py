@@ -122,3 +122,20 @@ def test_the_peer_has_keepalive_timeout_seconds_to_answer() -> None:
     assert raw.session.state is ConnectionState.OPEN
     raw.session.tick(23.0)
     assert raw.session.state is ConnectionState.CLOSING
+
+
+def test_a_ping_without_its_pong_is_not_followed_by_another_one() -> None:
+    """It is still under way: further ones would arrive together with it. Behind its pong the next interval ends with a ping."""
+    raw = _with_keepalive(keepalive=20, keepalive_timeout=10)
+    raw.session.tick(20.0)
+    assert raw.receive() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x01")]
+    raw.now = 29.0
+    raw.send(rsio.Cancel(subscriber=1))
+    assert raw.session.tick(49.0) == 59.0
+    assert raw.receive() == []
+    raw.now = 50.0
+    raw.send(rsio.ExtensionMessage(type=PONG, body=bytes(7) + b"\x01"))
+    raw.session.tick(70.0)
+    assert raw.receive() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x02")]
+    raw.session.tick(80.0)
+    assert raw.goodbye_reason() == "keepalive"

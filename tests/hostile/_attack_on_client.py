@@ -112,8 +112,9 @@ class _Attack:
             nursery.start_soon(self._serve, listener)
             self._opened_on_the_wall = trio.current_time()  # before the connection, where the deadlines of the client start
             options = TransportOptions(tls=self.setup.files.client_options.tls, handshake_timeout=limits.tls_timeout)
+            given: dict[str, Any] = {"options": options, "resume": row.resumes, "on_violation": outcome.told.append}
             try:
-                async with connect(address, limits=limits, registry=REGISTRY, options=options, on_violation=outcome.told.append) as peer:
+                async with connect(address, limits=limits, registry=REGISTRY, **given) as peer:
                     self.attacked.append(peer._connection)
                     self._read(peer)
                     await self._answer_seen.wait()

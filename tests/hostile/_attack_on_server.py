@@ -35,7 +35,7 @@ async def attack_server(row: Row, scheme: str, files: Certificates, stretch: flo
     async def attack(server: Server, clock: AttackClock) -> None:
         outcomes.append(await _attack(row, server, files, clock))
 
-    setup = Setup(files=files, scheme=scheme, protocol=row.protocol, unstretched=row.limits, stretch=stretch)
+    setup = Setup(files=files, scheme=scheme, protocol=row.protocol, unstretched=row.limits, resumes=row.resumes, stretch=stretch)
     if scheme == "memory":  # minutes of virtual time
         setup = replace(setup, ticks="seconds", hangs_after=600)
     aftermath = await beside_a_canary(setup, attack)

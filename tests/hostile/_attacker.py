@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from struct import pack
+from typing import Any
 
 import trio
 
@@ -31,6 +32,8 @@ class Attacker:
         self.stream = stream
         self.protocol = protocol
         self.heard: list[Message] = []
+        self.received = 0
+        """Bytes that came while it listened."""
         self.ending = ""
         """How the connection ended: "end" in good order, "cut" otherwise. Empty before that."""
         self.times: list[float] = []
@@ -53,6 +56,7 @@ class Attacker:
         """Receive and decode until the connection ends."""
         try:
             while data := await self.stream.receive_some(65_536):
+                self.received += len(data)
                 for message in self._decoder.feed(bytes(data)):
                     self._record(message)
                 self._announce()
@@ -98,7 +102,17 @@ class Attacker:
 
     @property
     def goodbyes(self) -> list[str]:
-        return [message[1] for message in self.heard if message[0] == "goodbye"]
+        return self.found("goodbye")
+
+    def found(self, name: str) -> list[Any]:
+        """Return the first field of each message with that name."""
+        return [message[1] for message in self.heard if message[0] == name]
+
+    async def open_another(self) -> "Attacker":
+        """Open another connection to the same server, over TCP."""
+        assert isinstance(self.stream, trio.SocketStream)
+        address = self.stream.socket.getpeername()
+        return Attacker(await trio.open_tcp_stream(address[0], address[1]), self._clock, self.protocol)
 
     # --- ways to leave without a goodbye
 

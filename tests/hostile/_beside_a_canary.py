@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import trio
 
@@ -66,7 +67,8 @@ async def beside_a_canary(setup: Setup, attack: Callable[[Server, AttackClock], 
     limits, files = setup.limits, setup.files
     # The canary pings no more often than the server allows, with its scaled limits.
     own = replace(Limits(), keepalive_least=limits.keepalive_least)
-    serving = serve(service(), setup.url, limits=limits, registry=REGISTRY, options=files.server_options, on_violation=told.append)
+    given: dict[str, Any] = {"options": files.server_options, "resume": setup.resumes, "on_violation": told.append}
+    serving = serve(service(), setup.url, limits=limits, registry=REGISTRY, **given)
     async with serving as server, connect(server.addresses[0], limits=own, registry=REGISTRY, options=files.client_options) as peer:
         async with peer.subscribe(setup.ticks) as ticks, trio.open_nursery() as nursery:
             canary = Canary(clock)

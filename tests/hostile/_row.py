@@ -42,6 +42,8 @@ SCALED = Limits(
     keepalive_least=0.05,
     max_connections=40,
     max_connections_per_address=20,
+    resume_timeout=0.3,
+    resume_bytes=16 * KIB,
 )
 
 TASKS = SCALED.max_subscriptions * 7 * KIB
@@ -52,6 +54,8 @@ UNREAD = 2 * SCALED.outbound_high
 """What is encoded for a peer that does not read: queued, and handed to the writer."""
 LARGE = 2 * SCALED.max_element
 """What elements hold that wait to be sent in parts: two for a connection."""
+RETAINED = SCALED.resume_bytes + 2 * (SCALED.outbound_high + SCALED.max_element + SCALED.outbound_control)
+"""What is sent and not acknowledged, at most."""
 
 Attack = Callable[[Attacker], Awaitable[None]]
 
@@ -99,6 +103,8 @@ class Row:
     without_tls: bool = False
     """The attacker omits the TLS handshake."""
     extensions: tuple[int, ...] = ()
+    resumes: bool = False
+    """The attacked side has ``resume=True``."""
     size: int = 0
     """The elementSize of the victim, if the attacker is the publisher."""
     demand: int = 2

@@ -93,6 +93,14 @@ def ping(body: bytes = b"") -> bytes:
     return b"\x40" + sized(body)
 
 
+def acknowledge(position: int) -> bytes:
+    return b"\x49" + sized(position.to_bytes(8, "big"))
+
+
+def ask(token: bytes, position: int) -> bytes:
+    return b"\x4a" + sized(token + position.to_bytes(8, "big"))
+
+
 class Decoder:
     """Decodes messages. Raises ValueError for bytes that no conforming peer sends."""
 
@@ -111,6 +119,10 @@ class Decoder:
         0x26: ("onError", "varint", "text"),
         0x40: ("ping", "bytes"),
         0x41: ("pong", "bytes"),
+        0x43: ("verdict", "bytes"),
+        0x48: ("token", "bytes"),
+        0x49: ("acknowledge", "bytes"),
+        0x4B: ("answer", "bytes"),
     }
 
     def __init__(self) -> None:

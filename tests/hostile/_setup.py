@@ -30,6 +30,7 @@ DEADLINES = (
     "drain",
     "keepalive",
     "keepalive_timeout",
+    "resume_timeout",
 )
 """The limits that give a peer a number of seconds."""
 
@@ -69,6 +70,8 @@ class Setup:
     scheme: str = "tcp"
     protocol: AttackerProtocol = RSIO
     unstretched: Limits = SCALED
+    resumes: bool = False
+    """The server is given ``resume=True``."""
     ticks: str = "ticks"
     """The stream of the canary."""
     hangs_after: float = 60

@@ -7,6 +7,7 @@ from tests.hostile._rows_floods import FLOODS
 from tests.hostile._rows_messages import MESSAGES
 from tests.hostile._rows_publishers import PUBLISHERS
 from tests.hostile._rows_requests import DATA
+from tests.hostile._rows_resume import LOST
 from tests.hostile._rows_streams import STREAMS
 from tests.hostile._rs_rows_floods import FLOODS as RS_FLOODS
 from tests.hostile._rs_rows_frames import BEFORE_SETUP, FRAMES
@@ -20,6 +21,7 @@ CHAPTERS: dict[str, list[Row]] = {
     "Requests with data, by the extension *requests*": DATA,
     "Publishers, and the servers they are at": PUBLISHERS,
     "Connections": CONNECTIONS,
+    "Lost connections, by the extension *resume*": LOST,
     "Floods, and peers that do not read or are gone": FLOODS,
 }
 RS_CHAPTERS: dict[str, list[Row]] = {

@@ -3,43 +3,18 @@
 import pytest
 import trio
 
-from penstock.runtime import Server, connect
+from penstock.runtime import Server
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_until
 from tests.hostile._control_canary import ControlCanary
+from tests.hostile._many_connections import assert_served, open_many
 from tests.hostile._row import SCALED, Row
 from tests.hostile._rows_connections import CONNECTIONS, FROM_ONE_ADDRESS, GOODBYES, IN_ALL, PENDING, RESETS
 from tests.hostile._rsio_wire import goodbye, hello
-from tests.hostile._setup import REGISTRY, Certificates, Setup
+from tests.hostile._setup import Certificates, Setup
 
 SCHEMES = ("tcp", "tls")
-
-
-async def _open_many(
-    server: Server, files: Certificates, clock: AttackClock, count: int, said: bytes = b"", *, without_tls: bool = True
-) -> list[str]:
-    """Open `count` connections, send the same on each, read each to its end, and return how they ended."""
-    endings: list[str] = []
-
-    async def open_one() -> None:
-        attacker = Attacker(await open_stream(server.addresses[0], files.authority, without_tls=without_tls), clock)
-        if said:
-            await attacker.send(said)
-        await attacker.listen()
-        endings.append(" ".join(attacker.goodbyes) or attacker.ending)
-        await attacker.close()
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(count):
-            nursery.start_soon(open_one)
-    return endings
-
-
-async def _assert_served(server: Server, files: Certificates) -> None:
-    """Assert that an honest client is accepted."""
-    async with connect(server.addresses[0], registry=REGISTRY, options=files.client_options) as honest:
-        await honest.wait_accepted()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -56,10 +31,10 @@ async def test_silent_connections_take_no_more_than_their_places(scheme: str, fi
         async def attack(server: Server, clock: AttackClock) -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watch, server)
-                endings.extend(await _open_many(server, files, clock, 30))
+                endings.extend(await open_many(server, files, clock, 30))
                 nursery.cancel_scope.cancel()
             await wait_alone(server)
-            await _assert_served(server, files)
+            await assert_served(server, files)
 
         setup = Setup(files=files, scheme=scheme, unstretched=PENDING.limits, stretch=stretch)
         (await beside_a_canary(setup, attack)).check()
@@ -85,11 +60,11 @@ async def test_connections_beyond_a_limit_are_closed_at_once(row: Row, most: int
                 guests.append(guest)
             # Some are told why. More at a time than may be told are closed at once.
             reason = "places:connections" if row is IN_ALL else "places:address"
-            assert set(await _open_many(server, files, clock, 20, hello())) <= {"end", "cut", reason}
+            assert set(await open_many(server, files, clock, 20, hello())) <= {"end", "cut", reason}
             assert len(server._admission.open) == most
             await guests.pop().close()
             await wait_until(lambda: len(server._admission.open) < most)
-            await _assert_served(server, files)
+            await assert_served(server, files)
             for guest in guests:
                 await guest.close()
 
@@ -107,7 +82,7 @@ async def test_each_of_90_goodbyes_is_answered(scheme: str, files: Certificates,
 
         async def attack(server: Server, clock: AttackClock) -> None:
             for _ in range(15):
-                endings.extend(await _open_many(server, files, clock, 6, hello() + goodbye("bye") * 3, without_tls=False))
+                endings.extend(await open_many(server, files, clock, 6, hello() + goodbye("bye") * 3, without_tls=False))
 
         (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=GOODBYES.limits, stretch=stretch), attack)).check()
         assert set(endings) <= {"end", "cut"}  # a goodbye without a reason shows as the end that follows it
@@ -127,7 +102,7 @@ async def test_connections_that_are_reset_are_forgotten(scheme: str, files: Cert
                 await attacker.send((b"", hello()[:2], hello(), b"\x16\x03\x01")[number % 4])
                 await attacker.send_rst()
             await wait_alone(server)
-            await _assert_served(server, files)
+            await assert_served(server, files)
 
         (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=RESETS.limits, stretch=stretch), attack)).check()
 

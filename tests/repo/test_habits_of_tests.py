@@ -21,6 +21,7 @@ REAL_TIME = (
     "tests/resume/test_kills.py",
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/penstock-spark/tests/bench_source.py",
+    "tests/distributions/test_resume.py",
 )
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
 TIMED = {"trio.sleep", "trio.sleep_until", "trio.move_on_after", "trio.fail_after", "trio.move_on_at", "trio.fail_at"}

@@ -17,18 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/resu
 
 import trio
 
-from tests.cuts._cuttable_transport import Cut
-from tests.resume._conversation import converse, every_cut, every_second_cut, faults_of
-from tests.resume._kills import run_kills, tls_options
+from tests.resume._conversation import every_cut, every_second_cut, try_cuts
+from tests.resume._kills import TLS, run_kills, tls_options
 
 MAX_SHOWN = 20
-
-
-def _try(cuts: tuple[Cut, ...]) -> list[str]:
-    try:
-        return faults_of(converse(*cuts), cuts)
-    except Exception as error:  # each run is one line of the result
-        return [f"{cuts}: raised {error!r}"]
 
 
 def cut_everywhere(every: int, jobs: int) -> int:
@@ -36,7 +28,7 @@ def cut_everywhere(every: int, jobs: int) -> int:
     began, failed = monotonic(), 0
     runs = [*((cut,) for cut in every_cut(every=every)), *every_second_cut(every=every)]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for faults in pool.map(_try, runs, chunksize=16):
+        for faults in pool.map(try_cuts, runs, chunksize=16):
             failed += bool(faults)
             if faults and failed <= MAX_SHOWN:
                 print(faults[0])
@@ -44,12 +36,12 @@ def cut_everywhere(every: int, jobs: int) -> int:
     return failed
 
 
-def kill(scheme: str, kills: int) -> int:
+def kill(scheme: str, kills: int, encoding: str | None) -> int:
     """Kill and stall one connection; return how many elements were lost or repeated."""
     with TemporaryDirectory() as folder:
-        options = tls_options(Path(folder)) if scheme == "tls" else None
-        figures = trio.run(partial(run_kills, kills, scheme=scheme, folder=Path(folder), options=options))
-    print(f"{scheme}: {figures}", flush=True)
+        options = tls_options(Path(folder)) if scheme in TLS else None
+        figures = trio.run(partial(run_kills, kills, scheme=scheme, folder=Path(folder), options=options, encoding=encoding))
+    print(f"{scheme}{f' in {encoding}' if encoding else ''}: {figures}", flush=True)
     return figures.lost + figures.repeated + (figures.most_retained > figures.bound)
 
 
@@ -57,11 +49,14 @@ def main(argv: list[str]) -> int:
     """Run, print the figures, and return the exit code."""
     parser = argparse.ArgumentParser(prog="tests/resume", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000, help="kills and stalls for each transport; one of 50 is a stall (default: 1000)")
-    parser.add_argument("--schemes", nargs="*", default=["tcp", "tls", "unix"], help="the transports (default: tcp tls unix)")
+    parser.add_argument(
+        "--schemes", nargs="*", default=["tcp", "tls", "unix"], help="the transports (default: tcp tls unix; with the plugin also ws wss)"
+    )
+    parser.add_argument("--encoding", help="the encoding of a plugin, for the kills (default: compact)")
     parser.add_argument("--every", type=int, default=1, help="cut at one of so many places (default: 1, at each); 0 cuts nowhere")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for the cuts (default: one for each core)")
     options = parser.parse_args(argv)
-    wrong = sum(kill(scheme, options.kills) for scheme in options.schemes)
+    wrong = sum(kill(scheme, options.kills, options.encoding) for scheme in options.schemes)
     if options.every:
         wrong += cut_everywhere(options.every, options.jobs)
     return 1 if wrong else 0

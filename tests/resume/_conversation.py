@@ -179,6 +179,14 @@ def faults_of(run: Run, cuts: Sequence[Cut]) -> list[str]:
     return [f"{', '.join(map(str, cuts))}: {fault}" for fault in (*faults, *run.violations, *run.leaks)]
 
 
+def try_cuts(cuts: tuple[Cut, ...]) -> list[str]:
+    """Return what is wrong with a conversation whose connections are cut so, also if it raises. For a pool of processes."""
+    try:
+        return faults_of(converse(*cuts), cuts)
+    except Exception as error:  # each run is one line of the result
+        return [f"{cuts}: raised {error!r}"]
+
+
 def every_cut(*, every: int = 1, modes: Sequence[CutMode] = tuple(CutMode)) -> list[Cut]:
     """Return a cut at each place of an undisturbed conversation, or at one of `every` places."""
     whole = converse()

@@ -29,6 +29,9 @@ STALL_SECONDS: Final = 1.0
 SMALL, LARGE = 3, 2_000
 """Repetitions of the number in an element: 24 bytes towards the client, 16,000 towards the server."""
 
+TLS: Final = frozenset({"tls", "wss"})
+"""The schemes that need a certificate."""
+
 KEYS: Final = ("to the client", "to the server")
 
 PROGRESS: Final = 10
@@ -141,7 +144,10 @@ async def _read(figures: Figures, key: str, peer: Peer, size: int, stop: trio.Ev
         async for element in stream:
             number = int.from_bytes(element[:8])
             if element != number.to_bytes(8) * size:
-                raise AssertionError(f"{key}: element {due} was changed")
+                wrong = next((at for at in range(0, len(element), 8) if element[at : at + 8] != number.to_bytes(8)), len(element))
+                raise AssertionError(
+                    f"{key}: element {due}, of {len(element)} bytes, was changed at byte {wrong}: {element[wrong:][:16]!r}"
+                )
             figures.lost += max(0, number - due)
             figures.repeated += number < due
             due = number + 1
@@ -169,15 +175,18 @@ async def _disturb(figures: Figures, proxy: Proxy, random: Random, disturbances:
             figures.kills += 1
 
 
-async def run_kills(disturbances: int, *, scheme: str, folder: Path, options: TransportOptions | None = None, seed: int = 0) -> Figures:
-    """Disturb one connection that many times, and return the figures."""
+async def run_kills(
+    disturbances: int, *, scheme: str, folder: Path, options: TransportOptions | None = None, encoding: str | None = None, seed: int = 0
+) -> Figures:
+    """Disturb one connection that many times, and return the figures. `encoding` is that of the messages, if a plugin brings it."""
     figures, random, stop = Figures(), Random(seed), trio.Event()
     began = trio.current_time()
     given = options or TransportOptions()
     url = f"unix://{folder}/server" if scheme == "unix" else f"{scheme}://127.0.0.1:0"
     async with serve(_counting(SMALL), f"rsio+{url}", resume=True, limits=LIMITS, options=given) as server, trio.open_nursery() as nursery:
         proxy, address = await _proxy_before(server, scheme, folder, nursery)
-        async with connect(address, resume=True, service=_counting(LARGE), limits=LIMITS, options=given) as peer:
+        connecting = connect(address, resume=True, service=_counting(LARGE), limits=LIMITS, options=given, encoding=encoding)
+        async with connecting as peer:
             await peer.wait_accepted()
             await _until(lambda: bool(server.peers))
             async with trio.open_nursery() as reading:

@@ -51,3 +51,12 @@ def test_the_comparison_finds_a_lost_and_a_repeated_element() -> None:
         assert "missing or repeated" in faults_of(run, (cut,))[0]
     run.received["client small"] = whole[:-1]
     assert "not whole" in faults_of(run, (cut,))[0]
+
+
+@pytest.mark.parametrize("after", [70, 90])
+def test_pings_that_are_sent_again_together_are_no_flood(after: int) -> None:
+    """Six transports in a row fall silent. The ping that had no answer on the first one is the question on all of them."""
+    cuts = [Cut(direction=Direction.TO_SERVER, after=after, mode=CutMode.SILENCE)] * 6
+    run = converse(*cuts)
+    assert faults_of(run, cuts) == []
+    assert run.connections == 7

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from tests._real_time import HANGS_AFTER
-from tests.resume._kills import run_kills, tls_options
+from tests.resume._kills import TLS, run_kills, tls_options
 
 KILLS = 30
 
@@ -15,7 +15,7 @@ KILLS = 30
 async def test_kills_cost_no_element(scheme: str, tmp_path: Path) -> None:
     """Elements flow in both directions; each comes once, and the bytes that are kept for a loss stay within its bound."""
     with trio.fail_after(HANGS_AFTER):  # real sockets
-        figures = await run_kills(KILLS, scheme=scheme, folder=tmp_path, options=tls_options(tmp_path) if scheme == "tls" else None)
+        figures = await run_kills(KILLS, scheme=scheme, folder=tmp_path, options=tls_options(tmp_path) if scheme in TLS else None)
     assert (figures.lost, figures.repeated) == (0, 0)
     assert figures.resumed >= KILLS // 2 - 1
     assert figures.most_retained <= figures.bound, figures

@@ -40,8 +40,31 @@ def test_small_pieces_are_joined() -> None:
     retained = RetainedBytes(10, 100)
     retained.add(first)
     retained.add(bytearray(b"cd"))
-    assert (first, len(retained._pieces)) == (b"ab", 1)
+    assert (first, retained._pieces, retained._tail) == (b"ab", None, b"abcd")
     assert retained.take_back(1) == b"bcd"
+
+
+def test_joined_pieces_are_cut_at_an_acknowledgement() -> None:
+    """An idle connection keeps the few bytes that are not acknowledged, and nothing else."""
+    retained = filled(bytes(5000), b"abc", b"def")
+    assert retained.acknowledge(4999)
+    assert retained.held == 5006
+    assert retained.acknowledge(5002)
+    assert retained.held == 4
+    assert retained.acknowledge(5006)
+    assert (retained.held, retained._pieces, retained._tail) == (0, None, None)
+
+
+def test_small_and_large_pieces_keep_their_order() -> None:
+    """Small ones are joined up to `JOIN_BELOW`; each place in between can be taken back."""
+    parts = [bytes([number]) * size for number, size in enumerate((10, 5000, 20, 4090, 30, 40, 6000, 1))]
+    whole = b"".join(parts)
+    for position in range(0, len(whole), 7):
+        retained = RetainedBytes(1 << 20, 1 << 20)
+        for part in parts:
+            retained.add(bytearray(part))
+        retained.acknowledge(position // 2)
+        assert retained.take_back(position) == whole[position:]
 
 
 def test_an_older_or_equal_acknowledgement_says_nothing_new() -> None:

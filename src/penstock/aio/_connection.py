@@ -14,9 +14,8 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.aio._publisher import TaskPublisher
-from penstock.api import ConnectionLost
 from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings
-from penstock.plugins import PeerIdentity, certificate_of, set_tcp_options, tcp_identity, unix_identity
+from penstock.plugins import PeerIdentity, PeerStatistics, certificate_of, set_tcp_options, tcp_identity, unix_identity
 from penstock.session import ConnectionState, SendingStream
 
 MESSAGES_PER_LOOK: Final = 64
@@ -111,6 +110,10 @@ class Connection(asyncio.Protocol):
             waiter = self._loop.create_future()
             self._waiters.append(waiter)
             await waiter
+
+    def statistics(self) -> PeerStatistics:
+        """Return what the connection has done and what it holds now."""
+        return self.endpoint.statistics(self._loop.time(), unsent=self._transport.get_write_buffer_size())
 
     async def leave(self) -> None:
         """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, close, and end all publishers."""
@@ -234,11 +237,6 @@ def _identity(settings: EndpointSettings, transport: asyncio.BaseTransport) -> P
     peer = tcp_identity(transport.get_extra_info("peername") or ("", 0))
     tls = transport.get_extra_info("ssl_object")
     return peer if tls is None else attrs.evolve(peer, certificate=certificate_of(tls))
-
-
-def lost_before_it_began(settings: EndpointSettings) -> ConnectionLost:
-    """Return the error for a server that did not answer in time."""
-    return ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s")
 
 
 def _ignore() -> None:

@@ -1,13 +1,10 @@
 """Opens a connection on asyncio: TCP, TLS or Unix, with one deadline for all addresses and the handshake."""
 
 import asyncio
-import socket
-import ssl
 
-from penstock.aio._connection import Connection, lost_before_it_began
-from penstock.api import ConnectionLost
-from penstock.endpoint import EndpointSettings
-from penstock.plugins import Tls, tls_failure
+from penstock.aio._connection import Connection
+from penstock.endpoint import EndpointSettings, late
+from penstock.plugins import Tls, unreachable
 
 
 async def open_connection(settings: EndpointSettings) -> Connection:
@@ -18,13 +15,9 @@ async def open_connection(settings: EndpointSettings) -> Connection:
         async with asyncio.timeout(settings.limits.handshake_timeout):
             return await _connected(settings, Connection(settings, loop), loop)
     except TimeoutError:
-        raise lost_before_it_began(settings) from None
-    except ssl.SSLError as error:
-        raise ConnectionLost(f"the TLS handshake with {url} failed: {tls_failure(error)}") from error
-    except (socket.gaierror, UnicodeError) as error:
-        raise ConnectionLost(f"the name {url.host!r} of {url} cannot be resolved: {error}. Check it, or write the address") from error
-    except OSError as error:
-        raise ConnectionLost(f"no server answers at {url}: {error}. Is the server running, at this host and port?") from error
+        raise late(settings) from None
+    except (OSError, UnicodeError) as error:
+        raise unreachable(url, error) from error
 
 
 async def _connected(settings: EndpointSettings, connection: Connection, loop: asyncio.AbstractEventLoop) -> Connection:

@@ -15,9 +15,9 @@ from penstock.aio._connection import Connection
 from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
-from penstock.api import ConnectionLost, PenstockError, Rejected, UsageError
-from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, request_opening, stream_opening
-from penstock.plugins import PeerIdentity, Serializer, may_reconnect
+from penstock.api import ConnectionLost, PenstockError, UsageError
+from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, raise_refusal, request_opening, stream_opening
+from penstock.plugins import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 from penstock.session import own_copy
 
 T = TypeVar("T")
@@ -53,6 +53,10 @@ class Peer:
     def opened_at(self) -> float | None:
         """When both sides had said hello, on the clock of the event loop; None if they have not."""
         return self._connection.endpoint.opened_at
+
+    def statistics(self) -> PeerStatistics:
+        """Return what the connection has done and what it holds now. With a policy to reconnect, the last connection."""
+        return self._connection.statistics()
 
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not."""
@@ -195,9 +199,8 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 await asyncio.wait((self._keeper,))
         finally:
             await self._connection.leave()
-        # A refusal is raised here as well: perhaps nothing was asked for, and no stream would tell.
-        if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._settings.reconnect is not None):
-            raise own_copy(reason)
+        if error is None:
+            raise_refusal(reason, self._settings)
 
     # --- inside
 

@@ -1,29 +1,13 @@
 """`connect`: it checks its arguments, and returns the block in which the program has the peer."""
 
-from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
-from penstock.api import Credentials, Extension, Limits
 from penstock.blocking._peer import OpenConnection, Peer
-from penstock.endpoint import Report, endpoint_settings
-from penstock.plugins import Reconnect, Registry, TransportOptions
+from penstock.endpoint import EndpointSettings, endpoint_settings, with_settings
 
 
-def connect(  # noqa: PLR0913  # the options of a connection, each with a default
-    url: str,
-    *,
-    publishers: Mapping[str, Any] | None = None,
-    credentials: Credentials | None = None,
-    limits: Limits | None = None,
-    extensions: Sequence[Extension] | None = None,
-    registry: Registry | None = None,
-    options: TransportOptions | None = None,
-    reconnect: Reconnect | None = None,
-    transports: Collection[str] | None = None,
-    encoding: str | None = None,
-    on_violation: Report | None = None,
-) -> AbstractContextManager[Peer]:
+@with_settings(endpoint_settings)
+def connect(settings: EndpointSettings) -> AbstractContextManager[Peer]:
     """Connect to a peer for the length of a ``with`` block: ``tcp://host:port``, ``tls://…`` or ``unix:///path``, in RS.io.
 
     `publishers` are what the peer may subscribe to, by name: functions that return iterables, or `Published` with a type. They run while
@@ -34,18 +18,4 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     `on_violation` gets failures that no call can raise, such as those of publishers; by default they are logged.
     Raises UsageError for a malformed URL, and ConnectionLost from entering if no server answers there.
     """
-    # All checks are made at the call, and not when the block is entered: the traceback shows the line of the mistake.
-    settings = endpoint_settings(
-        url,
-        publishers=publishers,
-        credentials=credentials,
-        limits=limits,
-        extensions=extensions,
-        registry=registry,
-        options=options,
-        transports=transports,
-        encoding=encoding,
-        reconnect=reconnect,
-        on_violation=on_violation,
-    )
     return OpenConnection(settings)

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import ParamSpec, TypeVar
 
-from penstock.api import ConnectionLost, StreamTimeout
+from penstock.api import StreamTimeout
 from penstock.blocking._wire import Wire, open_wire
-from penstock.endpoint import Endpoint, EndpointSettings
+from penstock.endpoint import Endpoint, EndpointSettings, late
+from penstock.plugins import PeerStatistics
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -75,6 +76,10 @@ class Connection:
             self._unsent = memoryview(b"")
             endpoint.end_of_input(error)
 
+    def statistics(self) -> PeerStatistics:
+        """Return what the connection has done and what it holds now."""
+        return self.endpoint.statistics(monotonic(), unsent=len(self._unsent))
+
     def leave(self) -> None:
         """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, and close the socket."""
         is_orderly = False
@@ -121,4 +126,4 @@ def connect_once(settings: EndpointSettings) -> Connection:
     try:
         return Connection(settings)
     except TimeoutError:
-        raise ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s") from None
+        raise late(settings) from None

@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from penstock.api import ConnectionLost, Rejected
+from penstock.api import ConnectionLost
 from penstock.blocking._connection import Connection, connect_once
 from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import Stream, read_batches
@@ -18,11 +18,11 @@ from penstock.endpoint import (
     EndpointSettings,
     StreamBuffer,
     StreamOpening,
+    raise_refusal,
     request_opening,
     stream_opening,
 )
-from penstock.plugins import PeerIdentity, Serializer, may_reconnect
-from penstock.session import own_copy
+from penstock.plugins import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -58,6 +58,11 @@ class Peer:
     def opened_at(self) -> float | None:
         """When both sides had said hello, on the clock `time.monotonic`; None if they have not."""
         return self._connection.endpoint.opened_at
+
+    def statistics(self) -> PeerStatistics:
+        """Return what the connection has done and what it holds now. With a policy to reconnect, the last connection."""
+        with self._guard:
+            return self._connection.statistics()
 
     # --- waiting
 
@@ -284,9 +289,8 @@ class OpenConnection(AbstractContextManager[Peer]):
         peer, self._peer = self._peer, None
         if peer is not None:
             reason = peer.leave()
-            # A refusal is raised here as well: perhaps nothing was asked for, and no stream would tell.
-            if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._settings.reconnect is not None):
-                raise own_copy(reason)
+            if error is None:
+                raise_refusal(reason, self._settings)
 
 
 def _deadline(seconds: float | None) -> float | None:

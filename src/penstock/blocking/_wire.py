@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 
 from penstock.api import ConnectionLost
-from penstock.endpoint import EndpointSettings
+from penstock.endpoint import EndpointSettings, late
 from penstock.plugins import (
     PeerIdentity,
     Tls,
@@ -30,6 +30,7 @@ from penstock.plugins import (
     tcp_identity,
     tls_failure,
     unix_identity,
+    unreachable,
 )
 
 MAX_SEND: Final = 256 << 10
@@ -147,7 +148,7 @@ def open_wire(settings: EndpointSettings) -> Wire:
     try:
         sock = _open_tcp(url, deadline)
     except TimeoutError:
-        raise ConnectionLost(f"{url} did not answer within {settings.limits.handshake_timeout} s") from None
+        raise late(settings) from None
     wire: Wire | None = None
     try:
         set_tcp_options(sock, options)
@@ -174,8 +175,8 @@ def _open_tcp(url: Url, deadline: float) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
-        raise ConnectionLost(f"the name {host!r} of {url} cannot be resolved: {error}. Check it, or write the address") from error
-    failures: dict[str, None] = {}
+        raise unreachable(url, error) from error
+    failures: list[OSError] = []
     for family, kind, protocol, _, address in found:
         sock = socket.socket(family, kind, protocol)
         try:
@@ -185,13 +186,13 @@ def _open_tcp(url: Url, deadline: float) -> socket.socket:
             raise
         except OSError as error:
             sock.close()
-            failures[str(error)] = None
+            failures.append(error)
         except BaseException:  # an interrupt, too: it is raised again when the socket is closed
             sock.close()
             raise
         else:
             return sock
-    raise ConnectionLost(f"no server answers at {url}: {', '.join(failures)}. Is the server running, at this host and port?")
+    raise unreachable(url, failures[-1], reasons=", ".join(dict.fromkeys(map(str, failures))))
 
 
 def _open_unix(url: Url, options: TransportOptions, deadline: float) -> Wire:
@@ -201,7 +202,7 @@ def _open_unix(url: Url, options: TransportOptions, deadline: float) -> Wire:
         return Wire(sock, options, unix_identity(sock))
     except OSError as error:
         sock.close()
-        raise ConnectionLost(f"no server answers at {url}: {error}") from error
+        raise unreachable(url, error) from error
     except BaseException:  # an interrupt, too: it is raised again when the socket is closed
         sock.close()
         raise

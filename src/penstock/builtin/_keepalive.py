@@ -33,17 +33,20 @@ class _ActiveKeepalive:
         self._last_received = now
         self._pinged_at: float | None = None  # the time of an unanswered ping
         self._pings_sent = 0
+        self._has_pong = True  # the last ping was answered
         self._last_ping_received: float | None = None
         self._early_pings = 0
         self._interval = self._next_interval()
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
-        """Answer a ping. A pong needs nothing here: `heard` is called for every message."""
+        """Answer a ping, or note a pong. `heard` is called for every message."""
         if len(body) > MAX_BODY:
             self._link.break_off("protocol:ping")
         elif type == PING:
             self._check_rate(now)
             self._link.send(PONG, body)
+        else:
+            self._has_pong = True
 
     def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
         """Refuse a ping for its length, before its body is there: 256 half pings of 1 MiB once filled a server's memory budget."""
@@ -84,6 +87,11 @@ class _ActiveKeepalive:
             return due
         self._pinged_at = now
         self._interval = self._next_interval()
+        # A ping without its pong is still under way: behind other bytes, or to be sent again over the next transport (resume). Further ones
+        # would arrive together with it, as a flood; so it is the question this time, too.
+        if not self._has_pong:
+            return now + limits.keepalive_timeout
+        self._has_pong = False
         self._pings_sent += 1
         self._link.send(PING, self._pings_sent.to_bytes(8, "big"))
         return now + limits.keepalive_timeout

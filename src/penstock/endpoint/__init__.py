@@ -8,12 +8,14 @@ layers below them, attrs and the standard library. It imports no trio, and neith
 from penstock.endpoint._answer import AnswerBuffer
 from penstock.endpoint._attempts import Attempts
 from penstock.endpoint._endpoint import Endpoint, PublishTo, publish_iterator
+from penstock.endpoint._failures import late, raise_refusal
 from penstock.endpoint._opening import RequestOpening, StreamOpening, request_opening, stream_opening
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.endpoint._reports import Report, log_failure, report
 from penstock.endpoint._settings import EndpointSettings, endpoint_settings
 from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamEnd
+from penstock.endpoint._with_settings import with_settings
 
 __all__ = [
     "BURST",
@@ -33,10 +35,13 @@ __all__ = [
     "StreamOpening",
     "bytes_of",
     "endpoint_settings",
+    "late",
     "log_failure",
     "own_registry",
     "publish_iterator",
+    "raise_refusal",
     "report",
     "request_opening",
     "stream_opening",
+    "with_settings",
 ]

@@ -19,8 +19,8 @@ from penstock.endpoint._delegate import ClientDelegate
 from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
-from penstock.plugins import PeerIdentity
-from penstock.session import CUT, CUT_EARLY, SendingStream, Session, own_copy, release_session
+from penstock.plugins import PeerIdentity, PeerStatistics, direction_statistics
+from penstock.session import CUT, CUT_EARLY, SendingStream, Session, SessionCounts, own_copy, release_session
 
 LINGER_BYTES: Final = 1 << 20
 """Bytes that are still read after this side's goodbye. Elements that were asked for may be under way; more of them is an attack."""
@@ -66,6 +66,7 @@ class Endpoint(ClientDelegate):
         # Looked up at each call: the owner sets it later.
         self.session.outbox.wake = self._wake_owner
         self.session.streams.use.publishes = lambda: bool(settings.publishers)
+        self._counts = SessionCounts(self.session)
         self.session.start(now)
 
     # --- facts
@@ -99,6 +100,21 @@ class Endpoint(ClientDelegate):
     def has_left(self) -> bool:
         """The peer goes on sending after the goodbye of this side: it is not worth waiting for its answer."""
         return self._lingered > LINGER_BYTES
+
+    def statistics(self, now: float, *, unsent: int) -> PeerStatistics:
+        """Return what the connection has done and what it holds now; `unsent` bytes were taken and wait in the transport."""
+        session = self.session
+        return PeerStatistics(
+            protocol=session.channel.dialect.name,
+            transport=self.settings.url.transport,
+            is_open=self.opened_at is not None and not session.state.is_closing,
+            age=None if self.opened_at is None else now - self.opened_at,
+            sending=direction_statistics(self.identity, self._counts.sending(now)),
+            receiving=direction_statistics(self.identity, self._counts.receiving(now)),
+            sent_bytes=session.outbox.taken_bytes,
+            received_bytes=session.received_bytes,
+            buffered_bytes=0 if self._is_released else session.held() + unsent,
+        )
 
     # --- for the owner: bytes and time
 

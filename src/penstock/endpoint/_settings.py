@@ -54,16 +54,16 @@ class EndpointSettings:
 def endpoint_settings(  # noqa: PLR0913  # the options of a connection
     url: str,
     *,
-    publishers: Mapping[str, Any] | None,
-    credentials: Credentials | None,
-    limits: Limits | None,
-    extensions: Sequence[Extension] | None,
-    registry: Registry | None,
-    options: TransportOptions | None,
-    transports: Collection[str] | None,
-    encoding: str | None,
-    reconnect: Reconnect | None,
-    on_violation: Report | None,
+    publishers: Mapping[str, Any] | None = None,
+    credentials: Credentials | None = None,
+    limits: Limits | None = None,
+    extensions: Sequence[Extension] | None = None,
+    registry: Registry | None = None,
+    options: TransportOptions | None = None,
+    transports: Collection[str] | None = None,
+    encoding: str | None = None,
+    reconnect: Reconnect | None = None,
+    on_violation: Report | None = None,
 ) -> EndpointSettings:
     """Check the arguments of `connect`. Raises UsageError."""
     parsed = parse_url(url)

@@ -57,9 +57,10 @@ from penstock.plugins._registry import PluginReport, PluginStatus, Problem, Regi
 from penstock.plugins._resolve_serializer import check_serializer_argument, resolve_serializer, serializer_name, type_name
 from penstock.plugins._serializer import Serializer, WrongElementType
 from penstock.plugins._socket_options import set_tcp_options, tcp_identity, unix_identity
-from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
+from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream, direction_statistics
 from penstock.plugins._tls import Tls, certificate_of
 from penstock.plugins._tls_failure import tls_failure
+from penstock.plugins._unreachable import unreachable
 from penstock.plugins._url import Url, check_permitted, parse_url
 from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
 
@@ -140,6 +141,7 @@ __all__ = [
     "certificate_of",
     "check_permitted",
     "check_serializer_argument",
+    "direction_statistics",
     "dump_error",
     "dumped_bytes",
     "encode_payload",
@@ -179,6 +181,7 @@ __all__ = [
     "to_plain",
     "type_name",
     "unix_identity",
+    "unreachable",
 ]
 
 

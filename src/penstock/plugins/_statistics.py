@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import attrs
 
@@ -62,6 +63,34 @@ class DirectionStatistics:
 
     without_elements: StalledStream | None = None
     """The same of the streams that have demand: the publisher has nothing to publish, or the network does not carry it."""
+
+
+StalledCounts: TypeAlias = tuple[int, str, int, float]
+"""The fields of a `StalledStream` but the peer, in their order."""
+
+DirectionCounts: TypeAlias = tuple[int, int, int, int, int, StalledCounts | None, StalledCounts | None]
+"""The fields of `DirectionStatistics`, in their order."""
+
+
+def direction_statistics(peer: PeerIdentity, counts: DirectionCounts) -> DirectionStatistics:
+    """Return the record of one direction from the counts of a session, which knows no identity."""
+    streams, opened, demand, unbounded, elements, without_demand, without_elements = counts
+    return DirectionStatistics(
+        streams=streams,
+        opened=opened,
+        demand=demand,
+        unbounded=unbounded,
+        elements=elements,
+        without_demand=_stalled(peer, without_demand),
+        without_elements=_stalled(peer, without_elements),
+    )
+
+
+def _stalled(peer: PeerIdentity, counts: StalledCounts | None) -> StalledStream | None:
+    if counts is None:
+        return None
+    stream, publisher, demand, seconds = counts
+    return StalledStream(peer=peer, stream=stream, publisher=publisher, demand=demand, seconds=seconds)
 
 
 @attrs.frozen(kw_only=True)

@@ -19,6 +19,7 @@ from penstock.plugins._peer_identity import PeerIdentity
 from penstock.plugins._socket_listener import SocketListener
 from penstock.plugins._socket_options import set_tcp_options, tcp_identity
 from penstock.plugins._transport import Connection
+from penstock.plugins._unreachable import unreachable
 from penstock.plugins._url import Url
 
 Address = tuple[socket.AddressFamily, Any]
@@ -38,14 +39,10 @@ async def open_tcp(url: Url, options: TransportOptions) -> tuple[trio.SocketStre
         raise UsageError(f"{url.address} lacks the host or the port to connect to; write for example {url.scheme}://127.0.0.1:7000")
     try:
         stream = await trio.open_tcp_stream(url.host, port)
-    except (socket.gaierror, UnicodeError) as error:  # UnicodeError: a label that is empty or too long, refused before any look-up
-        raise ConnectionLost(
-            f"the name {url.host!r} of {url.address} cannot be resolved: {error}. Check it, or write the address"
-        ) from error
     except OSError as error:
-        raise ConnectionLost(
-            f"no server answers at {url.address}: {_failures(error)}. Is the server running, at this host and port?"
-        ) from error
+        raise unreachable(url.address, error, reasons=_failures(error)) from error
+    except UnicodeError as error:
+        raise unreachable(url.address, error) from error
     set_tcp_options(stream.socket, options)
     return stream, _peer_of(stream)
 

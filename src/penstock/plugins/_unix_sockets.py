@@ -20,12 +20,13 @@ from typing import Any, Final
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, UsageError
+from penstock.api import UsageError
 from penstock.plugins._options import TransportOptions
 from penstock.plugins._peer_identity import PeerIdentity
 from penstock.plugins._socket_listener import SocketListener
 from penstock.plugins._socket_options import unix_identity
 from penstock.plugins._transport import Connection
+from penstock.plugins._unreachable import unreachable
 from penstock.plugins._url import Url
 
 _MODE: Final = 0o600
@@ -40,7 +41,7 @@ async def open_unix(url: Url) -> tuple[trio.SocketStream, PeerIdentity]:
     try:
         stream = await trio.open_unix_socket(url.file())
     except OSError as error:
-        raise ConnectionLost(f"no server answers at {url.address}: {_with_advice(error)}") from error
+        raise unreachable(url.address, error) from error
     return stream, unix_identity(stream.socket)
 
 
@@ -63,15 +64,6 @@ async def listen_unix(
         return make_connection(stream, unix_identity(stream.socket))
 
     return SocketListener([listening], [url.address], accepted, on_close=lambda: _remove(path, own))
-
-
-def _with_advice(error: OSError) -> str:
-    advice = {
-        errno.ENOENT: "The file does not exist; has the server been started, with this path?",
-        errno.ECONNREFUSED: "The file exists, but no server listens: it has ended, or the file is not a socket",
-        errno.EACCES: "Only the user who runs the server may connect; run this as that user",
-    }
-    return f"{error}. {text}" if (text := advice.get(error.errno or 0)) else str(error)
 
 
 @attrs.frozen

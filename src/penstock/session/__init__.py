@@ -43,6 +43,7 @@ from penstock.session._resume import NOT_RESUMED, TOKEN_BYTES, ActiveResume, Res
 from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session
+from penstock.session._session_counts import SessionCounts
 from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionState, ReceivingState, SendingState
 from penstock.session._stream_tables import StreamTables
@@ -94,6 +95,7 @@ __all__ = [
     "SendingState",
     "SendingStream",
     "Session",
+    "SessionCounts",
     "SessionDelegate",
     "StreamTables",
     "Takeover",

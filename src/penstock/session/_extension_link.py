@@ -44,6 +44,8 @@ class LinkHost(Protocol):
 class Link:
     """The link of one extension to one connection."""
 
+    __slots__ = ("_extension", "_host", "_session", "chance", "limits", "role")
+
     def __init__(self, host: LinkHost, session: DialectHost, extension: Extension) -> None:
         self._host = host
         self._session = session

@@ -39,8 +39,9 @@ class ExtensionHost:
         self._session = session
         self._extensions = extensions
         self._on_admitted = on_admitted
-        self._holders: set[int] = set()  # ids of the extensions that hold the peer
-        self._withholders: set[int] = set()  # what holds the requests of this side back
+        # Frozen: an idle connection has no sets of its own.
+        self._holders: frozenset[int] = frozenset()  # ids of the extensions that hold the peer
+        self._withholders: frozenset[int] = frozenset()  # what holds the requests of this side back
         self._withheld: WithheldOutput | None = None
         self.encode: EncodeMessage = encode
         self.has_introductions: bool = has_introductions
@@ -118,6 +119,10 @@ class ExtensionHost:
         active = self.active.pop(extension_id)
         self.watching = tuple(each for each in self.watching if each is not active)
 
+    def settle(self) -> None:
+        """Forget the extensions that have not begun: the peer cannot begin with another one any more."""
+        self._extensions = ()
+
     def end(self) -> None:
         """Forget the extensions: the connection is over."""
         self.active, self.watching = {}, ()
@@ -184,13 +189,13 @@ class ExtensionHost:
 
     def hold_peer(self, extension_id: int) -> None:
         """Note that an extension holds the peer."""
-        self._holders.add(extension_id)
+        self._holders |= {extension_id}
 
     def admit(self, extension_id: int) -> None:
         """Note that an extension lets the peer in."""
         if extension_id not in self._holders:
             return
-        self._holders.discard(extension_id)
+        self._holders -= {extension_id}
         if not self._holders and self._on_admitted is not None and not self._session.channel.state.is_closing:
             self._on_admitted()
 
@@ -206,13 +211,13 @@ class ExtensionHost:
 
     def withhold(self, holder: int) -> None:
         """Hold the requests of this side back until every holder has released them."""
-        self._withholders.add(holder)
+        self._withholders |= {holder}
         if self._withheld is None:
             self._withheld = WithheldOutput(self._session.channel)
 
     def release(self, holder: int) -> None:
         """Send the requests that were held back, unless there is another holder."""
-        self._withholders.discard(holder)
+        self._withholders -= {holder}
         if self._withheld is not None and not self._withholders:
             withheld, self._withheld = self._withheld, None
             withheld.put_back()

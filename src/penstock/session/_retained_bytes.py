@@ -23,7 +23,7 @@ RESUME: Final = "protocol:resume"
 class RetainedBytes:
     """The end of what one side has sent."""
 
-    __slots__ = ("_first", "_is_joining", "_pieces", "acknowledged", "bound", "has_new_room", "most", "sent")
+    __slots__ = ("_first", "_pieces", "_tail", "acknowledged", "bound", "has_new_room", "most", "sent")
 
     def __init__(self, bound: int, most: int) -> None:
         self.bound: int = bound
@@ -35,8 +35,9 @@ class RetainedBytes:
         self.has_new_room: bool = False
         """The peer has acknowledged so much that publishers may be asked again. The writer's next turn lets them go on."""
         self._first = 0  # the position of the first piece: a piece is kept as a whole until its end is acknowledged
-        self._pieces: list[bytearray] = []  # bounded by `most`
-        self._is_joining = False  # the last piece is a copy, and small ones are appended to it
+        # Bounded by `most`. None most of the time on an idle connection, which then has one small object for the last few bytes.
+        self._pieces: list[bytearray] | None = None
+        self._tail: bytearray | None = None  # the small pieces behind the others, joined
 
     @property
     def held(self) -> int:
@@ -51,16 +52,22 @@ class RetainedBytes:
     def add(self, data: bytearray) -> None:
         """Keep what is about to be sent."""
         self.sent += len(data)
-        pieces = self._pieces
-        if len(data) >= JOIN_BELOW:
-            pieces.append(data)
-            self._is_joining = False
-        elif self._is_joining and len(pieces[-1]) < JOIN_BELOW:
-            pieces[-1] += data
-        else:
+        tail = self._tail
+        if len(data) < JOIN_BELOW and (tail is None or len(tail) < JOIN_BELOW):
             # A copy: a transport may hold the piece itself for a while, and this one grows.
-            pieces.append(bytearray(data))
-            self._is_joining = True
+            if tail is None:
+                self._tail = bytearray(data)
+            else:
+                tail += data
+            return
+        pieces = self._pieces = self._pieces or []
+        if tail is not None:
+            pieces.append(tail)
+            self._tail = None
+        if len(data) < JOIN_BELOW:
+            self._tail = bytearray(data)
+        else:
+            pieces.append(data)
 
     def acknowledge(self, position: int) -> bool:
         """Drop what the peer has. Return whether that was news. Raises ProtocolError if so much was never sent."""
@@ -70,14 +77,20 @@ class RetainedBytes:
         self.check(position)
         self.acknowledged = position
         done = 0
-        for piece in self._pieces:
+        for piece in self._pieces or ():
             if self._first + len(piece) > position:
                 break
             self._first += len(piece)
             done += 1
-        if done:
+        if self._pieces is not None:
             del self._pieces[:done]
-            self._is_joining = self._is_joining and bool(self._pieces)
+            if not self._pieces:
+                self._pieces = None
+        # The small pieces are a copy, and may be cut. The others are kept as they are until their end is acknowledged.
+        if self._pieces is None and self._tail is not None:
+            del self._tail[: position - self._first]
+            self._first = position
+            self._tail = self._tail or None
         return True
 
     def check(self, position: int) -> None:
@@ -93,9 +106,8 @@ class RetainedBytes:
         """Return what was sent behind `position`, and hold none of it: it will be added again. Raises ProtocolError as `check` does."""
         self.check(position)
         self.acknowledge(position)
-        data = bytearray().join(self._pieces)
+        data = bytearray().join((*(self._pieces or ()), self._tail or b""))
         del data[: position - self._first]
-        self._pieces.clear()
-        self._is_joining = False
+        self._pieces = self._tail = None
         self.sent = self._first = position
         return data

@@ -9,7 +9,7 @@ its dialect; the session is the same for all protocols.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.api import CHECK_BYTES, ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
 from penstock.session._channel import Channel, Outbox
@@ -35,6 +35,13 @@ CUT_EARLY = (
 
 # A number and not None: the decoder counts it down with every message.
 NO_MESSAGE_BOUND = 1 << 62
+
+
+class SurvivedLinks(Protocol):
+    """The transport connections of a session that goes on after a loss."""
+
+    def end_dead_link(self) -> None:
+        """End the transport that is used now: the peer gives no sign of life on it."""
 
 
 class Session:
@@ -63,8 +70,8 @@ class Session:
         """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
         self.received_bytes: int = 0
         """Bytes that have come from the peer, those behind the end not counted."""
-        self.on_dead_link: Callable[[], None] | None = None
-        """Called in place of the goodbye of the keepalive, on a connection that can be resumed: the transport is dead, and not the peer."""
+        self.links: SurvivedLinks | None = None
+        """Set on a connection that can be resumed: there the keepalive ends a dead transport, and not the session."""
         self._refusal: tuple[float, str, Exception | None] | None = None  # of a peer that is refused at a later time
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
@@ -195,8 +202,8 @@ class Session:
         # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
             return
-        if reason == DEAD and self.on_dead_link is not None:
-            self.on_dead_link()
+        if reason == DEAD and self.links is not None:
+            self.links.end_dead_link()
             return
         self.close_reason = reason or "closed", error
         # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.

@@ -115,7 +115,7 @@ async def test_a_handover_is_due_when_the_server_has_answered() -> None:
     assert not handover.is_asked
     handover.takeover.said = SECOND, 9
     assert handover.is_asked
-    await handover.prepare(None)
+    await handover.prepare(None, lambda: None)
 
 
 async def test_a_server_whose_count_does_not_fit_ends_the_connection(autojump_clock: trio.testing.MockClock) -> None:

@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Credentials, UsageError
+from penstock.builtin._memory_pipe import MemoryStream
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve
 from tests.runtime._resuming import (
@@ -67,6 +68,31 @@ async def test_a_connection_is_kept_for_its_time(autojump_clock: trio.testing.Mo
         second = await raw()
         *_, last = await second.ask(token, first.received)
         assert last == rsio.Goodbye(reason="resume") if is_late else isinstance(last, rsio.ExtensionMessage)
+
+
+async def test_bytes_that_come_right_behind_the_answer_belong_to_the_lost_connection(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the transport has sent the answer some passes of the loop before its `send` returns, as that of WebSocket does."""
+    original = MemoryStream.send_all
+
+    async def send(self: MemoryStream, data: Any) -> None:
+        await original(self, data)
+        for _ in range(50 if bytes(data[:1]) == bytes([ANSWER]) else 0):
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(MemoryStream, "send_all", send)
+    async with serve(numbers_service(), URL, limits=LIMITS, resume=True), raw_clients() as raw:
+        first = await raw()
+        token = await first.begin()
+        await first.connection.abort()
+        second = await raw()
+        await second.send(rsio.ClientHello(extensions=(RESUMING,)))
+        await second.read()
+        await second.send(rsio.ExtensionMessage(type=ASK, body=token + first.received.to_bytes(8)))
+        assert await second.connection.receive() is not None
+        await second.send(SUBSCRIBE)
+        assert rsio.OnSubscribe(subscriber=0) in await second.read()
 
 
 async def test_a_token_has_one_use(autojump_clock: trio.testing.MockClock) -> None:

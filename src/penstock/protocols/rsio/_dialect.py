@@ -420,6 +420,7 @@ class RsioDialect:
         if self._early is None:
             return
         early, self._early = self._early, None
+        self._extensions.settle()
         self._session.receive_hello()
         self._extensions.release(FALSE_START)
         for message in early.messages:

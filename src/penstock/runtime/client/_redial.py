@@ -34,7 +34,8 @@ class ClientHandover(Handover):
     def is_asked(self) -> bool:
         return self.takeover.said is not None
 
-    async def prepare(self, _principal: object) -> None:
+    async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
+        stop_reading()
         await trio.lowlevel.checkpoint()
 
 

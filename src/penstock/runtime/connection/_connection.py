@@ -114,7 +114,7 @@ class ConnectionTask:
         self.reason: Exception | None = None
         """Why the connection is over, once it is."""
         self.handover: Handover | None = handover
-        """Decides, when the session opens, whether the transport belongs to another connection."""
+        """Decides, when the session opens, whether the transport belongs to another connection. None once it does not."""
         self.opened_at: float | None = None
         """When both sides had said hello, if they have."""
         self._settings = settings
@@ -277,6 +277,7 @@ class ConnectionTask:
         if self.handover is not None and self.handover.is_due(self.session):
             self._parts.timer.wake()  # the transport belongs to a connection that was open before
             return
+        self.handover = None
         resumption = self._parts.resumption
         if resumption is not None:
             if resumption.begin(self.session, self._links, self.identify()):
@@ -392,7 +393,8 @@ async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, prin
     session = parts.session
     try:
         with trio.fail_after(parts.limits.handshake_timeout):
-            await handover.prepare(principal)
+            # The writer may send the answer some passes before it says so, and the peer may have sent more by then.
+            await handover.prepare(principal, parts.runner.stop)
             if not await link.writer.wait_flushed():
                 return
     except trio.TooSlowError:
@@ -400,8 +402,6 @@ async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, prin
     except ConnectionLost as refused:
         session.close(NOT_RESUMED, refused)
     else:
-        # The reader waits for the transport, and the peer sends nothing before it has got the answer.
-        parts.runner.stop()
         handover.connection = link.surrender()
         session.end_of_input()
 

@@ -78,6 +78,9 @@ class DialectInEncoding:
         self.name: str = kind.name
         self.takes_extensions: bool = kind.takes_extensions
         self.default_extensions: frozenset[int] = kind.default_extensions
+        # The dialect of a plugin may lack these two.
+        self.examines_peers: bool = getattr(kind, "examines_peers", False)
+        self.resumes: bool = getattr(kind, "resumes", False)
         self.alpn: str = f"{kind.alpn}+{offer.name}"
 
     def __call__(self, session: DialectHost, settings: DialectSettings, /) -> Dialect:

@@ -60,7 +60,7 @@ class Link:
             return
         self.cause = cause
         self.ended.set()
-        if self._parts.next_link is not None and self._parts.session.state is ConnectionState.OPEN:
+        if self._parts.links is not None and self._parts.session.state is ConnectionState.OPEN:
             self.writer.stop()  # at once: bytes that go to a dead transport are lost to the next link
         self._parts.timer.wake()  # the task of the connection goes on from here
 

@@ -62,7 +62,7 @@ class Links(Host):
         self.has_ended: bool = False
         """The host has ended: no task of the connection runs but the one of `ConnectionTask.run`."""
         if replace_link is not None:
-            parts.next_link = self._wait_for_next
+            parts.links = self
         self._start_link(connection)
 
     # --- for the task of the connection
@@ -70,8 +70,8 @@ class Links(Host):
     def keep(self, resumption: Resumption) -> None:
         """From now on a lost link suspends the connection in place of ending it."""
         self._parts.resumption = resumption
-        self._parts.next_link = self._wait_for_next
-        self._parts.session.on_dead_link = self._end_dead_link
+        # The object and no methods of it: a bound method is another object for each connection.
+        self._parts.links = self._parts.session.links = self
 
     def drop(self) -> None:
         """End the transport connection that is used now: the peer goes on over another one."""
@@ -119,7 +119,7 @@ class Links(Host):
         parts = self._parts
         self.current.release()
         self._use = _ignore
-        parts.next_link = None
+        parts.links = parts.session.links = None
         parts.requests.batcher.writer = NO_WRITER
         parts.timer.release()
         parts.runner.release()
@@ -209,8 +209,8 @@ class Links(Host):
         session.end_of_input(error)
         return None
 
-    def _end_dead_link(self) -> None:
-        """End the link: the peer gives no sign of life on it."""
+    def end_dead_link(self) -> None:
+        """End the transport that is used now: the peer gives no sign of life on it."""
         seconds = self._parts.limits.keepalive_timeout
         self.current.end(trio.BrokenResourceError(f"the peer gave no sign of life for {seconds:g} s"))
 
@@ -230,7 +230,7 @@ class Links(Host):
             return None
         return connection
 
-    async def _wait_for_next(self) -> bool:
+    async def wait_for_next(self) -> bool:
         """Wait until the link that has ended was replaced; return False if it never will be. The reader that has ended calls this."""
         link = self.current
         # The reader must not wait for a link after the session has ended: it would keep the host from ending.

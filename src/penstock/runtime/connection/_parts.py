@@ -4,7 +4,6 @@ A *link* is one transport connection with its reader and writer (`_link`). The s
 that is replaced. The parts of a link hold these objects directly: a message must not pay for the separation with further calls.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import attrs
@@ -52,6 +51,13 @@ class SharedMemory(Protocol):
         """Ask every connection what it holds, and close the largest ones if that is too much."""
 
 
+class ReplacedLinks(Protocol):
+    """The links of a connection whose links may be replaced, as its reader sees them."""
+
+    async def wait_for_next(self) -> bool:
+        """Wait for the link after this one, and return False if there is none."""
+
+
 @attrs.define(eq=False, kw_only=True)
 class ConnectionParts:
     """The parts of a logical connection that its links use."""
@@ -75,5 +81,5 @@ class ConnectionParts:
     """Runs all tasks of the connection but the one that waits for its end. Set when that one has begun."""
     resumption: Resumption | None = None
     """Set while a lost link suspends the connection in place of ending it."""
-    next_link: Callable[[], Awaitable[bool]] | None = None
-    """Waits for the link after this one, and returns False if there is none. None if links are not replaced."""
+    links: ReplacedLinks | None = None
+    """Set if a link may be replaced."""

@@ -93,7 +93,7 @@ class Reader:
                 await self._turns.begin_end(self._parts.limits.turn)
                 self._end(None)
                 # Most connections have no next link: then the reader loop ends here.
-                return self._parts.next_link is not None and await self._parts.next_link()
+                return self._parts.links is not None and await self._parts.links.wait_for_next()
             # After the goodbye the session drops all but the peer's; the bytes are read so that ours is not lost in a reset.
             if self._session.channel.state.is_closing:
                 self._lingered += len(received)

@@ -187,8 +187,11 @@ class Handover(ABC):
         return self.is_asked and session.state is ConnectionState.OPEN
 
     @abstractmethod
-    async def prepare(self, principal: object) -> None:
-        """Find the lost connection, and answer. Raises ConnectionLost to refuse. Checkpoints."""
+    async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
+        """Find the lost connection, and answer. Raises ConnectionLost to refuse. Checkpoints.
+
+        `stop_reading` is called before the answer: what the peer sends behind it belongs to the lost connection.
+        """
 
 
 def _nothing() -> None:

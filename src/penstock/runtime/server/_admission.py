@@ -176,13 +176,15 @@ class Admission:
     def _make_room(self, origin: _Origin | None) -> str | None:
         """Let silent connections make room for one of `origin`, and return the reason if they cannot."""
         limits = self._limits
-        # The client of a suspended connection has to be let in, and only its hello tells that it is one.
-        is_full = origin is not None and origin.count >= limits.max_connections_per_address
-        if origin is not None and is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS) and not origin.suspended:
-            return PER_ADDRESS
+        # The client of a suspended connection has to be let in, and only its hello tells that it is one. So there are as many places beyond
+        # the bound as connections are suspended: clients that come back at the same time would cut each other off.
+        if origin is not None:
+            is_full = origin.count >= limits.max_connections_per_address and len(origin.handshaking) >= origin.suspended
+            if is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
+                return PER_ADDRESS
         # Also if the connections are too many in all: with few files there are fewer places than `max_pending_handshakes`.
-        is_full = len(self._places) >= self.max_open
-        if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO) and not self._suspended:
+        is_full = len(self._places) >= self.max_open and len(self._handshaking) >= self._suspended
+        if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
             return CONNECTIONS
         if len(self._handshaking) >= limits.max_pending_handshakes:
             self._cut_oldest(self._crowd(origin), BEFORE_HELLO)

@@ -10,6 +10,7 @@ Rules of this file:
 * Every refusal has the same reason: a client learns neither what was wrong, nor whether a token was known.
 """
 
+from collections.abc import Callable
 from hashlib import sha256
 from secrets import token_bytes
 from typing import Final, Protocol
@@ -19,6 +20,7 @@ import trio
 from penstock.api import ConnectionLost, Extension, Limits, ProtocolError
 from penstock.plugins import Connection
 from penstock.runtime.connection import Handover, Resumption
+from penstock.runtime.server._admission import Place
 from penstock.session import TOKEN_BYTES, Resume, Resuming, Takeover
 
 MAX_TOKENS: Final = 8
@@ -26,74 +28,77 @@ MAX_TOKENS: Final = 8
 
 
 class OnChange(Protocol):
-    """Called when a connection is suspended, and when it is not any more."""
+    """Called when the connection of a place is suspended, and when it is not any more."""
 
-    def __call__(self, *, is_suspended: bool) -> None: ...
+    def __call__(self, place: Place, /, *, is_suspended: bool) -> None: ...
 
 
 class ResumableConnections:
     """The connections of a server that both sides may resume."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_change: OnChange) -> None:
+        """`on_change` is called for each of them."""
+        self.on_change: OnChange = on_change
         # By the hash of the token: the time that a look-up takes tells nothing about a token. `MAX_TOKENS` + 1 for each connection at most.
         self._by_token: dict[bytes, ServerResumption] = {}
 
-    def new_token(self, resumption: "ServerResumption") -> bytes:
-        """Return a token for a connection."""
+    def new_token(self, resumption: "ServerResumption") -> tuple[bytes, bytes]:
+        """Return a token for a connection, and its hash."""
         token = token_bytes(TOKEN_BYTES)
-        self._by_token[_key(token)] = resumption
-        return token
+        key = key_of(token)
+        self._by_token[key] = resumption
+        return token, key
 
     def find(self, token: bytes) -> "ServerResumption | None":
         """Return the connection that has that token."""
-        return self._by_token.get(_key(token))
+        return self._by_token.get(key_of(token))
 
-    def forget(self, token: bytes | None) -> None:
-        """Let a token be good for nothing."""
-        if token is not None:
-            self._by_token.pop(_key(token), None)
+    def forget(self, key: bytes) -> None:
+        """Let the token with that hash be good for nothing."""
+        self._by_token.pop(key, None)
 
 
 class ServerResumption(Resumption):
     """Waits for the client of one connection."""
 
-    __slots__ = ("_attempt", "_found", "_link_over", "_next", "_on_change", "_table", "_tokens")
+    __slots__ = ("_attempt", "_found", "_keys", "_link_over", "_next", "_place", "_table")
 
     waits_for_peer = True
 
-    def __init__(self, limits: Limits, table: ResumableConnections, on_change: OnChange) -> None:
-        """`on_change` is called when the connection is suspended, and when it is not any more."""
+    def __init__(self, limits: Limits, table: ResumableConnections, place: Place) -> None:
         super().__init__(limits)
         self._table = table
-        self._on_change = on_change
-        self._tokens: tuple[bytes, ...] = ()  # those that are good; the last one was given with the link of now
+        self._place: Place | None = place  # None when the connection is over
+        # The hashes of the tokens that are good; the last token was given with the link of now. The tokens are not kept.
+        self._keys: tuple[bytes, ...] = ()
         self._attempt = 0
         self._next: tuple[Connection, int] | None = None
         self._found: trio.Event | None = None  # set when there is a next link
         self._link_over: trio.Event | None = None  # set when the link of now is over, or the connection
 
     def first_token(self) -> bytes | None:
-        self._tokens = (self._table.new_token(self),)
-        return self._tokens[0]
+        token, key = self._table.new_token(self)
+        self._keys = (key,)
+        return token
 
     def on_token(self, token: bytes, seconds: float) -> None:
         """Do nothing: a server takes no token."""
 
     def on_confirmed(self) -> None:
-        for token in self._tokens[:-1]:
-            self._table.forget(token)
-        self._tokens = self._tokens[-1:]
+        for key in self._keys[:-1]:
+            self._table.forget(key)
+        self._keys = self._keys[-1:]
 
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
         found = self._found = trio.Event()
-        self._on_change(is_suspended=True)
+        self._report(is_suspended=True)
         self._set_link_over()  # from now on the count of what was received stands
         try:
             with trio.move_on_after(self._limits.resume_timeout):
                 await found.wait()
         finally:
             self._found = None
-            self._on_change(is_suspended=False)
+            self._report(is_suspended=False)
         following, self._next = self._next, None
         if following is None:
             raise self.give_up(lost, self.late)
@@ -101,11 +106,11 @@ class ServerResumption(Resumption):
 
     def close(self) -> None:
         super().close()
-        for token in self._tokens:
-            self._table.forget(token)
-        self._tokens = ()
+        for key in self._keys:
+            self._table.forget(key)
+        self._keys = ()
         self._set_link_over()
-        self._on_change = _ignore
+        self._place = None
 
     # --- for a client that is back
 
@@ -128,13 +133,14 @@ class ServerResumption(Resumption):
         session = self._session
         if session is None or self._found is None or number != self._attempt:
             raise ConnectionLost("the lost connection is over, or another client has come back with the same token")
-        following = self._table.new_token(self)
+        following, its_key = self._table.new_token(self)
+        key = key_of(token)
         # The token that was said stays: a client says it again if the answer is lost. So does one that an earlier answer gave, because
         # attempts may overtake each other.
-        earlier = tuple(other for other in self._tokens if other != token)
+        earlier = tuple(other for other in self._keys if other != key)
         for forgotten in earlier[: 1 - MAX_TOKENS]:
             self._table.forget(forgotten)
-        self._tokens = (*earlier[1 - MAX_TOKENS :], token, following)
+        self._keys = (*earlier[1 - MAX_TOKENS :], key, its_key)
         return number, following, session.received_bytes
 
     def give(self, number: int, connection: Connection, position: int) -> trio.Event | None:
@@ -150,6 +156,10 @@ class ServerResumption(Resumption):
         """End the connection: what the client says does not fit."""
         if self._links is not None:
             self._links.fail(wrong.reason, ConnectionLost(f"the connection cannot go on: {wrong}", resumable=False))
+
+    def _report(self, *, is_suspended: bool) -> None:
+        if self._place is not None:
+            self._table.on_change(self._place, is_suspended=is_suspended)
 
     def _set_link_over(self) -> None:
         if self._link_over is not None:
@@ -169,7 +179,7 @@ class ServerHandover(Handover):
     def is_asked(self) -> bool:
         return self.takeover.said is not None
 
-    async def prepare(self, principal: object) -> None:
+    async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         token, position = self.takeover.said or (b"", 0)
         resumption = self._table.find(token)
         if resumption is None:
@@ -180,6 +190,7 @@ class ServerHandover(Handover):
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
+        stop_reading()
         self.takeover.answer(following, received)
 
     async def run(self) -> None:
@@ -195,18 +206,15 @@ class ServerHandover(Handover):
 
 
 def resuming(
-    table: ResumableConnections | None, limits: Limits, on_change: OnChange
+    table: ResumableConnections | None, limits: Limits, place: Place
 ) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
     """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both. Without `table`, nothing."""
     if table is None:
         return None, None, ()
-    resumption, handover = ServerResumption(limits, table, on_change), ServerHandover(table)
+    resumption, handover = ServerResumption(limits, table, place), ServerHandover(table)
     return resumption, handover, (Resume(resumption), Resuming(handover.takeover))
 
 
-def _key(token: bytes) -> bytes:
+def key_of(token: bytes) -> bytes:
+    """Return the hash by which a token is looked up."""
     return sha256(token).digest()
-
-
-def _ignore(*, is_suspended: bool) -> None:  # as the callback that it replaces
-    """Do nothing."""

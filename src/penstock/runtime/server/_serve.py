@@ -64,7 +64,7 @@ from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
-from penstock.runtime.server._resumable import ResumableConnections, resuming
+from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
@@ -134,11 +134,12 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
     if recorder is not None:
         registry = registry.observed_by(recorder)
+    admission = Admission(limits)
     server = Server(
         urls,
         ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
-        admission=Admission(limits),
-        connections=ServedConnections(budget, ResumableConnections() if resume else None),
+        admission=admission,
+        connections=ServedConnections(budget, ResumableConnections(admission.suspend) if resume else None),
         extensions=found,
         options=(options or TransportOptions()).within(limits),
     )
@@ -169,6 +170,32 @@ async def _abort(connection: Connection, on_violation: Report) -> None:
         await connection.abort()
     except Exception as error:  # boundary: a transport may be a plugin
         report(on_violation, error)
+
+
+def _new_task(
+    settings: ConnectionSettings,
+    extensions: NegotiableExtensions,
+    resumable: ResumableConnections | None,
+    connection: Connection,
+    place: Place,
+    door: Door,
+    began: float,
+) -> ConnectionTask:
+    agreed = dialects_agreed(connection.facts.protocol, door.dialects)
+    dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
+    resumption, handover, added = resuming(resumable, settings.limits, place)
+    return new_connection(
+        connection,
+        settings,
+        role=Role.SERVER,
+        events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
+        offers=[(kind, with_extensions(kind, settings_for(kind, connection, extensions), *added)) for kind in dialects],
+        # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
+        unserved=() if agreed else unserved_at(settings.registry, dialects),
+        began=began,
+        resumption=resumption,
+        handover=handover,
+    )
 
 
 class Server(AbstractAsyncContextManager["Server"]):
@@ -463,26 +490,11 @@ class Server(AbstractAsyncContextManager["Server"]):
             nursery.cancel_scope.cancel()
 
     async def _run_session(self, connection: Connection, place: Place, door: Door, began: float, nursery: trio.Nursery) -> None:
-        settings = self._settings
-        agreed = dialects_agreed(connection.facts.protocol, door.dialects)
-        dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
-        resumption, handover, added = resuming(self._connections.resumable, settings.limits, partial(self._admission.suspend, place))
-        task = new_connection(
-            connection,
-            settings,
-            role=Role.SERVER,
-            events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
-            offers=[(kind, with_extensions(kind, settings_for(kind, connection, self._extensions), *added)) for kind in dialects],
-            # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
-            unserved=() if agreed else unserved_at(settings.registry, dialects),
-            began=began,
-            resumption=resumption,
-            handover=handover,
-        )
+        task = _new_task(self._settings, self._extensions, self._connections.resumable, connection, place, door, began)
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
-        peer = Peer(task, settings.registry)
+        peer = Peer(task, self._settings.registry)
         task.introduce(peer)
         self._connections.add(task, peer)
         try:
@@ -491,9 +503,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._connections.remove(task)
             if task.refusal is not None:
                 self._refusals.add(task.refusal, place.peer, place.address)
-        if handover is not None and handover.connection is not None:
+        # Asked of the task, which has forgotten it if the connection was one as any other: a name here would keep it for the whole time.
+        if isinstance(task.handover, ServerHandover) and task.handover.connection is not None:
             self._admission.remove(place)  # the connection that was lost has kept its own
-            await handover.run()
+            await task.handover.run()
 
     def _on_hello(self, task: ConnectionTask, place: Place) -> None:
         self._admission.on_hello(place)

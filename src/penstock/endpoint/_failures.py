@@ -1,0 +1,16 @@
+"""The errors of a connection that was refused, or not opened in time."""
+
+from penstock.api import ConnectionLost, Rejected
+from penstock.endpoint._settings import EndpointSettings
+from penstock.session import own_copy
+
+
+def late(settings: EndpointSettings) -> ConnectionLost:
+    """Return the error for a server that did not answer in time."""
+    return ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s")
+
+
+def raise_refusal(reason: Exception | None, settings: EndpointSettings) -> None:
+    """Raise a refusal of the peer at the end of a block: perhaps nothing was asked for, and no stream would tell."""
+    if isinstance(reason, Rejected) and not (reason.temporary and settings.reconnect is not None):
+        raise own_copy(reason)
