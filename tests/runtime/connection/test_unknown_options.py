@@ -50,8 +50,8 @@ async def test_a_request_by_url_names_an_unknown_option_before_it_connects() -> 
         await asks(URL, serialiser="json", bogus=1)
     assert str(caught.value) == (
         "request() has no option 'serialiser'; did you mean 'serializer'? request() has no option 'bogus'. The options are "
-        "credentials, encoding, extensions, limits, on_violation, options, reconnect, registry, resume, serializer, service, setup, "
-        f"transports, type; {TRANSPORTS}"
+        "authenticate, credentials, encoding, extensions, limits, on_violation, options, reconnect, registry, resume, serializer, service, "
+        f"setup, transports, type; {TRANSPORTS}"
     )
 
 
