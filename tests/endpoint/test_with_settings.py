@@ -20,7 +20,7 @@ def test_the_arguments_are_checked_at_the_call() -> None:
     """And passed on as settings."""
     assert connect("tcp://127.0.0.1:7000") == "tcp://127.0.0.1:7000"
     with pytest.raises(UsageError, match="limits=5"):
-        connect("tcp://127.0.0.1:7000", limits=5)  # type: ignore[arg-type]
+        connect("tcp://127.0.0.1:7000", limits=5)  # type: ignore[arg-type]  # the mistake under test
 
 
 def test_an_unknown_argument_names_no_other_function() -> None:

@@ -33,6 +33,8 @@ NOT_RUN = {
     "sudo": "changes the system",
     "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what "
     "tests/browser runs; on one, a record and its audit: tests/cli/test_record.py and plugins/penstock-spark/tests",
+    "mvn": "downloads the JVM's kit",
+    "javap": "reads the kit that `mvn` has downloaded",
     "pytest": "tck/README.md: all checks of the kit; tck/tests runs them",
 }
 # Pages that say: run this in a clone of the repository.

@@ -128,8 +128,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
             check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
-        auth = auth_extension(registry, authenticate=service.authenticate, credentials=credentials)
-        found = attrs.evolve(found, added=(auth,))
+        found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate, credentials=credentials),))
     budget = MemoryBudget(limits.memory_budget)
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
     if recorder is not None:

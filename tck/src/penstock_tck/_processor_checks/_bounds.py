@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from penstock.api import UNBOUNDED
+from penstock.testing import ManualSubscriber
 from penstock_tck._capabilities import BUFFER_SIZE
 from penstock_tck._check import check
 from penstock_tck._processor_stage import ProcessorStage
@@ -28,7 +29,8 @@ class BoundChecks(ProcessorStage):
         """
         upstream = self.manual_publisher()
         late: Any = LatePublisher(upstream)
-        probe = self.downstream = self.probe()
+        self.downstream: ManualSubscriber = self.probe()
+        probe = self.downstream
         self.subscribe(await resolve(self.connect(late)), probe)
         await self.settle()
         early = probe.subscription is not None

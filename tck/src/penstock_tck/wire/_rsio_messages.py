@@ -143,7 +143,7 @@ class MessageReader:
         self._at = 0
         self.sizes: dict[int, int] = {}
         """The element size of each stream for which onSubscribe has come."""
-        self.error = ""
+        self.error: str = ""
         """Why the bytes can no longer be decoded; empty while they can."""
 
     def feed(self, data: bytes) -> list[Message]:
