@@ -164,12 +164,14 @@ def test_an_interrupt_of_a_wait_leaves_a_connection_that_works(served: Served) -
     program = f"""
 import signal, threading, time
 from penstock import blocking
+# A test run in the background of a shell without job control ignores SIGINT, and so would this program.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 begun = threading.Event()
 def interrupt():
     begun.wait()
     time.sleep(0.1)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-threading.Thread(target=interrupt).start()
+threading.Thread(target=interrupt, daemon=True).start()
 with blocking.connect({served.url!r}) as peer:
     with peer.subscribe("silent") as stream:
         elements = iter(stream)

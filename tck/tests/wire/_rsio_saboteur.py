@@ -27,6 +27,8 @@ SERVED_WITHOUT_END = ("numbers", "fixed")
 
 EXTENSION_OF = {0x40: 1, 0x41: 1, 0x42: 2, 0x43: 2, 0x44: 3, 0x45: 6}
 """The extension of each message of one, without those of requests."""
+ENCODINGS = frozenset({16, 17})
+"""The extensions that stand for msgpack and protobuf."""
 
 
 class ConnectionEnded(Exception):
@@ -228,7 +230,8 @@ class RsioServer:
         self.has_requests = 7 in extensions and len(extensions) == 1
         self.extension = extensions[0] if len(extensions) == 1 and extensions[0] in EXTENSION_OF.values() else 0
         confirmed = (1, 7) if self.has_requests else (1, self.extension) if self.extension else (0,)
-        if self.has_fault("extensions-echoed"):
+        # It speaks one encoding: if it confirmed another, all requirements of encodings would fail as well.
+        if self.has_fault("extensions-echoed") and not ENCODINGS.intersection(extensions):
             confirmed = (len(extensions), *extensions)
         await self.send(2, 1 if self.has_fault("another-version-said") else 0, *confirmed)
         if self.has_fault("hello-said-twice"):

@@ -79,11 +79,12 @@ def test_a_peer_that_is_held_for_too_long_is_refused() -> None:
 
 
 def test_a_refusal_may_come_at_a_later_time() -> None:
-    """Until then the connection is neither open nor closed; a second refusal does not move it."""
+    """Until then the connection is neither open nor closed; of two refusals the earlier one counts."""
     there = Outsider(holds=True)
     raw = held_peer(there)
+    there.link.break_off("other", at=0.3)
     there.link.break_off("private", at=0.25)
-    there.link.break_off("other", at=0.1)
+    there.link.break_off("late", at=0.25)
     assert raw.session.tick(0.1) == 0.25
     assert raw.session.state is ConnectionState.GREETING
     raw.session.tick(0.25)
