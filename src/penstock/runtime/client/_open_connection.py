@@ -112,6 +112,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             connection = self._checked(await transport.connect(self._url, options=self._options, nursery=nursery))
             try:
                 await connection.handshake(nursery)
+            # A cancel as well: the transport would stay open, and nothing else knows of it.
             except BaseException:
                 await self._abort(connection)
                 raise
@@ -148,6 +149,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 offers=[(dialect, settings)],
                 resumption=resumption,
             )
+        # As above: nothing else knows of this transport yet.
         except BaseException:
             await self._abort(connection)
             raise
@@ -157,16 +159,19 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         handover = ClientHandover(token, received)
         try:
             connection = await self._open_in_time(self._tasks)
+        # Nothing has answered yet, and the next attempt may find a server.
         except ConnectionLost as lost:
             raise NotNowError(str(lost)) from None
         except trio.TooSlowError:
             raise NotNowError(str(self._no_answer())) from None
+        # A fault of a plugin, or of the options: each further attempt would meet it.
         except PenstockError as error:
             raise ConnectionLost(str(error)) from error
         try:
             dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
             # The hello lists no encodings: what is said here stays in the encoding that it begins in.
             settings = settings_for(dialect, connection, attrs.evolve(self._extensions, encodings=()))
+            # It serves nothing, and no observer hears of it: it is there to ask one question, and then it is a link of the lost connection.
             task = new_connection(
                 connection,
                 attrs.evolve(self._settings, service=Service()),
@@ -177,6 +182,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             )
             await run_or_cut(task)
         finally:
+            # It was not handed over, so it is closed here. Shielded, because a cancel may have come.
             if handover.connection is None:
                 with trio.CancelScope(shield=True):
                     await self._abort(connection)

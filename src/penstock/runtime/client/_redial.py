@@ -35,6 +35,7 @@ class ClientHandover(Handover):
         return self.takeover.said is not None
 
     async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
+        # Before the lost connection goes on: what the server sends behind its answer belongs to that one.
         stop_reading()
         await trio.lowlevel.checkpoint()
 
@@ -67,6 +68,7 @@ class ClientResumption(Resumption):
         return None
 
     def on_token(self, token: bytes, seconds: float) -> None:
+        # The shorter time of the two sides: after it one of them has given the connection up.
         self._token, self._seconds = token, min(seconds, self._limits.resume_timeout)
 
     def on_confirmed(self) -> None:
@@ -87,6 +89,7 @@ class ClientResumption(Resumption):
                     raise self.give_up(lost, str(refused)) from None
                 else:
                     return connection, position
+                # Random, so that the clients of one server do not come back together.
                 await trio.sleep(random.random() * pause)  # noqa: S311  # no secret
                 pause = min(2 * pause, LONGEST_PAUSE)
         why = "" if last is None else f"; the last attempt: {last}"

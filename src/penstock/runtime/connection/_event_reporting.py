@@ -378,6 +378,7 @@ class ObservedStream(Subscriber[Any], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None:
+            # Before the cancel, inside which the publisher may signal.
             self._end(None, None)
             self._upstream.cancel()
 

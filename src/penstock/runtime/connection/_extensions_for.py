@@ -112,6 +112,7 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
     """Return every sound extension that plugins offer; report the others."""
     made: list[Extension] = []
     for offer in registry.extensions.values():
+        # Made for the options that need it, such as `credentials`.
         if offer.on_demand:
             continue
         try:

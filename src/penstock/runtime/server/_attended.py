@@ -56,6 +56,7 @@ class AttendedConnection(ConnectionHost):
     async def attend(self, transport: AttendingTransport, connection: Connection) -> Connection | None:
         """Let `transport` attend `connection`. Raises TooSlowError if the client does not make itself known in time."""
         result: Connection | None = None
+        # From now on a shutdown asks this connection to end. Without it, it would cancel the task.
         self._place.drain = self._start_draining
         try:
             with self._scope:
@@ -67,6 +68,7 @@ class AttendedConnection(ConnectionHost):
             return None
         finally:
             self._place.drain = None
+        # Then the deadline of the handshake has passed: `recognise` lifts it, and a shutdown sets the event first.
         if self._scope.cancelled_caught and not self.is_recognised and not self.is_draining:
             raise trio.TooSlowError
         return None if self._draining.is_set() else result
@@ -96,10 +98,12 @@ class AttendedConnection(ConnectionHost):
             if isawaitable(verdict):
                 verdict = await verdict
         except Exception as error:  # boundary: the program's function
+            # These three refuse, and are no faults of the program: a peer must not write lines of log.
             if not isinstance(error, NotAvailable | PublicError | Rejected):
                 report(self._settings.on_violation, error)
             verdict = None
         if verdict is None or verdict is False:
+            # From the arrival on, so that the time of a refusal tells nothing about the look at the credentials.
             await trio.sleep_until(began + REFUSAL_DELAY)
             raise AuthRefused("the credentials were refused", processed=False)
         return attrs.evolve(peer, principal=verdict)

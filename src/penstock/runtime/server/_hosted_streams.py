@@ -83,6 +83,7 @@ class HostedStreams:
         reason = await self._refusal(name, peer)
         try:
             if reason:
+                # In the words for a missing name: a client must not learn which names exist.
                 raise NotAvailable(NO_SUCH)
             self._attach(name, peer, subscriber, protocol, events)
         except LimitExceeded as full:
@@ -93,6 +94,7 @@ class HostedStreams:
             # The text of these two is for the peer. A forbidden name has the answer of a missing one.
             raise (PublisherFailed(str(error)) if isinstance(error, FactoryFailed | UnfitPayload) else NotAvailable(NO_SUCH)) from None
         finally:
+            # A stream that was refused has no end that would write a line.
             if reason and events.access is not None:
                 events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
 
@@ -142,12 +144,14 @@ class HostedStreams:
         )
         # The stream is reported as ended before its connection is reported as closed, and each of them once.
         hosted = HostedStream(subscriber, settings, partial(self._forget, None if events.wants_streams else events))
+        # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
             settings.budget.add(hosted)
         try:
             published.open(name, peer, hosted, self.scope)
         except NoPlace:
+            # Nothing was reported as opened, so nothing is reported as closed.
             self._forget(None, hosted)
             raise _no_place(limits) from None
         except BaseException:
@@ -306,6 +310,7 @@ class HostedStream(Relay[Any]):
 
     def end(self, error: PublisherFailed) -> None:
         """Cancel the publisher, and signal `error`."""
+        # Taken before `_detach`, which drops both sides.
         upstream = self._upstream
         subscriber = self._detach()
         if upstream is not None:
@@ -316,6 +321,7 @@ class HostedStream(Relay[Any]):
     def held(self) -> int:
         """Return the bytes that the client makes the server hold for this stream."""
         held = held_of(self._subscriber)
+        # Also without an element: the publisher's task is held for this client.
         return TASK_BYTES + (0 if held is None else held())
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
@@ -324,6 +330,7 @@ class HostedStream(Relay[Any]):
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:
+        # Moved out, because each kind of end comes here, and a stream ends once.
         on_end, self._on_end = self._on_end, None
         subscriber = super()._detach()
         if on_end is not None:

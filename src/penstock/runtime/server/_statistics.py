@@ -40,6 +40,7 @@ class ServedConnections:
         """Keep what a connection has done that has ended."""
         self.running.pop(connection, None)
         done = statistics_of(connection)
+        # A connection that was cut before its hello was not accepted.
         self._accepted += connection.opened_at is not None
         self._sending = _done(self._sending, done.sending)
         self._receiving = _done(self._receiving, done.receiving)
@@ -76,4 +77,5 @@ class ServedConnections:
 
 def _done(sum_so_far: DirectionStatistics, last: DirectionStatistics) -> DirectionStatistics:
     """Add the numbers that only grow."""
+    # The other numbers are of now, and a connection that has ended has no streams.
     return attrs.evolve(sum_so_far, opened=sum_so_far.opened + last.opened, elements=sum_so_far.elements + last.elements)

@@ -49,6 +49,7 @@ class TurnedAway:
 
     def take_place(self) -> bool:
         """Return whether a connection that is refused now may be answered. If so, its place is free when `answer` ends."""
+        # In this order: no token is spent while there is no place.
         if self._answering >= self.most or not self._bucket.spend(1, trio.current_time()):
             return False
         self._answering += 1
@@ -75,11 +76,13 @@ class TurnedAway:
 
     async def _close(self, connection: Connection) -> None:
         try:
+            # Shielded: the file of the connection must be closed, also if the server stops.
             with trio.move_on_after(SECONDS, shield=True):
                 await connection.abort()
         except Exception as error:  # boundary: a transport may be a plugin
             report(self._on_violation, error)
         finally:
+            # Last: what is short here is files, and this one was open until now.
             self._answering -= 1
 
 
@@ -105,4 +108,5 @@ async def _read_out(connection: Connection) -> None:
         data = await connection.receive()
         if data is None:
             return
+        # At least 1: a transport that returns empty chunks must not keep this loop running.
         left -= max(len(data), 1)

@@ -63,6 +63,7 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
         route = service.router.find(target)[0]
     except NoMatch:
         return None
+    # Once for each route: each stream of it is announced in the same words.
     if route.content is None and (options := service.options.get(route)) is not None:
         serializer, _, kind, _ = options
         route.content = serializer_name(serializer, kind), type_name(kind)
@@ -78,6 +79,7 @@ async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict
 
 async def _may_see(service: Described, name: str, peer: PeerIdentity) -> bool:
     try:
+        # True and nothing else, as when a stream is opened.
         if service.may_open is not None and service.may_open(name, peer) is not True:
             return False
         if service.authorize is None:
@@ -99,6 +101,7 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
     open_to_peers = {
         name: each
         for name, each in open_parameters(function, f"{pattern.text!r}").items()
+        # The server gives the identity of the peer. A client cannot send it, so it is not listed.
         if without_none(_known(annotations, name)) is not PeerIdentity
     }
     payload = None if handler is None else open_to_peers.pop(PAYLOAD, None)

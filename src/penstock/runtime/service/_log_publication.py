@@ -71,6 +71,7 @@ class LogPublication:
     def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
         """Raise UsageError for a function whose parameters the log takes, and for one that yields."""
         names = {*pattern.parameters, *open_parameters(function, f"{self._name!r}")}
+        # A parameter of such a name would never get a value: `take_words` takes the word out of the query.
         if both := sorted(names.intersection(LOG_WORDS)):
             raise UsageError(f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; give it another name")
         called = called_function(function)
@@ -110,6 +111,7 @@ class LogPublication:
         stop = None if "stop" not in given else places.get(given["stop"])
         if stop is None and "stop" in given:
             stop = self._number("stop", given["stop"])
+        # Checked here, and again by the log: here the peer gets the figures with its refusal.
         if not earliest <= first <= latest:
             raise self._unfit(str(not_retained(partition, first, earliest, latest)))
         if stop is not None and stop < first:
@@ -117,6 +119,7 @@ class LogPublication:
                 f"the stream would start at {first:,}, behind its stop at {stop:,}; partition {partition!r} has {earliest:,} "
                 f"up to, and not with, {latest:,}"
             )
+        # The number, and not the word: the peer is told this position, and the log may drop elements before the stream begins.
         return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
 
     def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
@@ -166,6 +169,7 @@ class LogPublication:
 
     def _number(self, word: str, text: str) -> int:
         digits = text.removeprefix("-")
+        # isascii() as well: isdigit() is true of digits of other scripts, and of ² which int() refuses.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
             words = "" if word == "after" else ", 'earliest' or 'latest'"
             raise self._unfit(f"{word}={shown(text)} is no position{words}")
@@ -178,6 +182,7 @@ class LogPublication:
             seconds = float(text) if len(text) <= MOST_DIGITS else -1.0
         except ValueError:
             seconds = -1.0
+        # Written so that a NaN is refused, too.
         if not 0 <= seconds <= MOST_WAIT:
             raise self._unfit(f"timeout={shown(text)}; give seconds from 0 to {MOST_WAIT:g}")
         return seconds

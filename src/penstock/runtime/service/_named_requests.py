@@ -141,6 +141,7 @@ class NamedCall(Handler):
     def _loaded(self, serializer: Serializer, payload: bytes) -> object:
         try:
             return serializer.loads(payload)
+        # The code of the payload's class has raised: a fault of this side, which is reported as one of the handler.
         except TypeCodeFailed:
             raise
         except (ProtocolError, UsageError) as error:

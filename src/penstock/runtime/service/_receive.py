@@ -126,6 +126,7 @@ class LogReceiver:
     ) -> dict[str, Any]:
         """Keep what the peer publishes, and return how many elements it was."""
         names = self._log.partitions
+        # Before any element is taken: the commit would find the mistake only when all of them had come.
         if into and into not in names:
             raise PublicError(f"the log has no partition {shown(into)}; it has {shown(list(names))}")
         of = _batch_id(query, batch, run, attempt)
@@ -137,6 +138,7 @@ class LogReceiver:
                     async for elements in stream.batches():
                         self._staging.add(staged, elements)
                 staged.is_whole = True
+            # A part of an attempt is never committed, so its room is freed at once.
             finally:
                 if not staged.is_whole:
                     self._staging.drop(staged)
@@ -147,11 +149,13 @@ class LogReceiver:
     async def commit(self, payload: Commit) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
         batch = _batch_id(payload.query, payload.batch)
+        # The answer to an earlier commit may have been lost.
         if self._staging.is_committed(batch):
             return {"is_first": False}
         found = self._staging.find(batch, payload.attempts)
         transaction = self._log.transaction(batch.transaction)
         try:
+            # In the order of the partitions of the batch, by which `find` has sorted.
             for attempt in found:
                 for at in range(0, len(attempt.elements), CHUNK):
                     await transaction.stage(attempt.elements[at : at + CHUNK], partition=attempt.into)
@@ -208,6 +212,7 @@ class FunctionReceiver:
 
 def check_bytes(size: object) -> None:
     """Raise UsageError if `size` is no number of bytes from 1."""
+    # True is an int for Python, and would be a bound of one byte.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise UsageError(f"max_staged_bytes={shown(size)}; give a number of bytes, at least 1")
 

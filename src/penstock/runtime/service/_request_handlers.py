@@ -145,6 +145,7 @@ class HandlerCall(Subscription):
                 plain = self._handler.plain
                 value = await (self._handler(self._data, self._peer) if plain is None else plain(self._data))
         except Exception as error:  # boundary: the user's handler; rule 1.4
+            # Before the signal, as below: it ends the stream, and then the place is free at once.
             self._is_running = False
             self._fail(error)
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on

@@ -44,6 +44,7 @@ class Serializing(Subscriber[Any], Subscription):
                 data = dumps(element)
                 dumped.append(data if type(data) is bytes else dumped_bytes(data, self._serializer, element))
         except Exception as error:  # boundary: as in on_next
+            # Upstream first, as in on_next.
             self._upstream.cancel()
             failure = error
         # Also after a failure: the elements before the one that failed are delivered, as with single calls of on_next.

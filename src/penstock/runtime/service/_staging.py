@@ -99,6 +99,7 @@ class Staging:
         found = []
         for partition, name, count in sorted(names):
             attempt = known.get((partition, name))
+            # A writer that counts otherwise has lost elements on the way.
             if attempt is None or len(attempt.elements) != count:
                 raise PublicError(
                     f"partition {partition} of batch {batch.batch} is not staged here, so nothing of the batch was committed: the receiver "
@@ -112,6 +113,7 @@ class Staging:
         self._committed[batch] = None
         if len(self._committed) > MOST_COMMITTED:
             del self._committed[next(iter(self._committed))]
+        # Earlier batches as well: a query commits its batches in order, so no commit names them any more.
         self._drop_all(each for each in self._attempts if each.of.query == batch.query and each.of.batch <= batch.batch)
 
     def abort(self, batch: BatchId, run: str) -> None:
@@ -136,5 +138,6 @@ class Staging:
             )
 
     def _drop_all(self, attempts: Iterable[Attempt]) -> None:
+        # A copy: `drop` changes the table that `attempts` goes through.
         for attempt in list(attempts):
             self.drop(attempt)
