@@ -165,7 +165,7 @@ class TappedStream(Subscriber[Any], Subscription):
     def _leave(self, kind: SignalKind) -> Subscriber[Any] | None:
         """Show the last signal, and drop both sides (rules 1.6, 3.13). Return the subscriber, or None if the stream was over."""
         subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
-        # Before the subscriber is called: what it does then has its rows behind this one.
+        # Before the subscriber is called: the signals that it causes have their rows behind this one.
         if subscriber is not None and self._counter is not None:
             self._counter.signal(kind)
         return subscriber

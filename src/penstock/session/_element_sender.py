@@ -204,7 +204,7 @@ class ElementSender(DemandLedger, ABC):
     def pull(self) -> None:
         """Request as many elements as may be sent and will roughly fill the outbox's room."""
         fixed = self._fixed
-        # What the publisher has given already goes before anything is requested.
+        # Elements that are here go before others are requested.
         if fixed is not None and fixed.unsent is not None:
             fixed.send_unsent()
             return

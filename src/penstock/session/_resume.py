@@ -57,7 +57,7 @@ def rewind(outbox: Outbox, position: int) -> None:
         data = outbox.retained.take_back(position)
         # They are counted again when they are taken again.
         outbox.taken_bytes = position
-        # What waits goes behind what goes again: the bytes of a direction keep their positions.
+        # Waiting bytes go behind those that go again: the bytes of a direction keep their positions.
         data += outbox.buffer
         outbox.buffer = data
 

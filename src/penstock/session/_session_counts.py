@@ -97,7 +97,7 @@ class SessionCounts:
         serving, requests = self._session.streams.serving, self._session.channel.budgets.requests
         looks = [_look_at_sending(stream) for stream in serving.values()]
         without_demand, without_elements = self._sending.look(now, looks)
-        # What was requested and is not outstanding has come: so no element is counted on its own.
+        # An element that was requested and is not outstanding has come: so none is counted by itself.
         return DirectionCounts(
             streams=len(looks),
             opened=requests.streams,

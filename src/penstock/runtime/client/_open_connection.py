@@ -74,6 +74,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await self._make_connection(await self._first_connection(nursery))
             # Only when everything was made: a task that runs cannot be taken back without a goodbye.
             peer = self._make_peer()
+            # Before the tasks run: a handler may look for the peer with the first message.
             self._connection.introduce(peer)
             nursery.start_soon(self._run, nursery)
         except BaseException as error:
@@ -81,6 +82,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             nursery.cancel_scope.cancel()
             await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):
+                # The error of trio would name neither the address nor the limit.
                 raise self._no_answer() from None
             raise
         return peer

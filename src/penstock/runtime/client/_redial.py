@@ -35,7 +35,7 @@ class ClientHandover(Handover):
         return self.takeover.said is not None
 
     async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
-        # Before the lost connection goes on: what the server sends behind its answer belongs to that one.
+        # Before the lost connection goes on: the bytes behind the server's answer belong to that one.
         stop_reading()
         await trio.lowlevel.checkpoint()
 
@@ -75,6 +75,7 @@ class ClientResumption(Resumption):
         """Do nothing: a client waits for nothing."""
 
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
+        # It was lost right behind the hello.
         if self._token is None:
             raise self.give_up(lost, "it was lost before the server gave it a token")
         last: Exception | None = None
@@ -82,10 +83,12 @@ class ClientResumption(Resumption):
         with trio.move_on_after(self._seconds):
             while True:
                 try:
+                    # The next token comes with the answer, because each has one use.
                     connection, self._token, position = await self._dial(self._token, self.received)
                 except NotNowError as failed:
                     last = failed
                 except ConnectionLost as refused:
+                    # No further attempt: each token has one use, and a server that does not know it will not know it later.
                     raise self.give_up(lost, str(refused)) from None
                 else:
                     return connection, position

@@ -95,6 +95,7 @@ class _Sink(ElementSink, Subscription):
         if self._subscriber is None:
             return  # it has cancelled inside on_subscribe
         try:
+            # Behind on_subscribe: a subscriber that cancels in there needs no task.
             self._task = self._scope.spawn(lambda: self._read(scheme, text, options), name=f"penstock source {text}")
         # The scope has closed meanwhile: its nursery is over and takes no task.
         except UsageError as closed:
@@ -107,7 +108,7 @@ class _Sink(ElementSink, Subscription):
         self._requested.set()
 
     def cancel(self, /) -> None:
-        # First: what the plugin delivers from now on is dropped.
+        # First: elements that the plugin delivers from now on are dropped.
         self._subscriber = None
         if self._task is not None:
             self._task.cancel()

@@ -44,6 +44,7 @@ class Announced(Serializer):
         # Bytes say nothing about their format, so the program's own choice stays.
         if name is None or (name == BYTES and self.otherwise is not None):
             return self.otherwise
+        # `penstock cat` shows texts as they are: its rules say which names stay bytes.
         if name in self.raw:
             return None
         try:

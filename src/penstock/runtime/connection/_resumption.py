@@ -107,6 +107,7 @@ class Resumption(ABC):
         except ProtocolError as wrong:
             # Closed here: nothing else knows of this link yet.
             await connection.abort()
+            # The peer counts bytes that were never sent, or has lost what it has acknowledged: no stream could go on.
             raise self.give_up(lost, str(wrong)) from None
         return connection
 
@@ -116,6 +117,7 @@ class Resumption(ABC):
             self._start_writer, self.is_awaiting = start, True
             return
         if self._active is not None:
+            # The client begins on a new link, also if it has nothing else to say.
             self._active.acknowledge()  # first of all: the server waits for something
         start()
 

@@ -107,6 +107,7 @@ class SessionTimer:
 
     def reschedule_soon(self, now: float) -> None:
         """Note that messages have arrived, at `now`. One tick within `TIMER_GRANULARITY` serves all of them."""
+        # The deadlines were once computed after each receive, which a round trip paid for.
         due = self._last_tick + TIMER_GRANULARITY
         # During the handshake every message may move a deadline.
         if now >= due or self._session.state is not ConnectionState.OPEN:
@@ -151,7 +152,7 @@ class SessionTimer:
         outbox, batcher = self._session.outbox, self._batcher
         if not outbox.is_empty:  # something else is about to send
             return self._real(self._session.tick(now - self.stood_still))
-        # The writer need not be woken for what the tick queues: it is sent below.
+        # The writer need not be woken for messages of the tick: they are sent below.
         batcher.is_requesting = True
         try:
             # May close the session: a handshake, a keepalive or a goodbye may be overdue.

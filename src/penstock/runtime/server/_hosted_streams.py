@@ -60,6 +60,7 @@ class HostedStreams:
         self.scope = Scope(
             nursery,
             on_violation=settings.on_violation,
+            # A cleanup of five seconds would make a shutdown longer than `drain`.
             cleanup_timeout=min(CLEANUP_SECONDS, settings.limits.drain),
             max_hold_up=settings.limits.max_hold_up,
         )
@@ -104,6 +105,7 @@ class HostedStreams:
         places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
         if not places.take():
             raise _no_place(limits)
+        # Elements that wait for a client that polls outlive their stream: without this they counted neither as places nor as bytes.
         reservation = _Reservation(held, on_full, self._settings, places)
         if self._settings.budget is not None:
             self._settings.budget.add(reservation)
@@ -114,6 +116,7 @@ class HostedStreams:
         settings, service = self._settings, self._settings.service
         if self.is_stopping:
             return STOPPED
+        # Judged here, because no decoder of penstock has read this name.
         if len(name.encode()) > settings.limits.max_name:
             return "the name is longer than Limits.max_name"
         # Both examine clients before anything is served. A transport that forgets it must not open the door.
@@ -139,6 +142,7 @@ class HostedStreams:
             began.append(events.report_stream(0, name, outbound=True, pattern=pattern))
             return StreamCount(partial(_report_end, events, name, pattern, began[0])) if events.wants_streams else None
 
+        # `authorized`: `_refusal` has asked the function.
         published = PublishedStreams(
             settings.service, settings.registry, places=places, on_violation=settings.on_violation, observe=observe, authorized=True
         )
@@ -203,6 +207,7 @@ class _ClientPlaces(Places):
         self._all = most_in_all
 
     def take(self) -> bool:
+        # Both bounds: a client with many addresses gets no more than all clients together.
         if self._counts[self._client] >= self._most or self._counts.total() >= self._all:
             return False
         self._counts[self._client] += 1
@@ -301,6 +306,7 @@ class HostedStream(Relay[Any]):
                 # A copy of a bytearray: the publisher may change it while it waits.
                 sendable.append(element if type(element) is bytes else bytes(element))
                 continue
+            # The elements before it arrive, and those behind it do not.
             break
         if sendable:
             self._pass_on(sendable)

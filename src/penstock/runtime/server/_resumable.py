@@ -108,6 +108,7 @@ class ServerResumption(Resumption):
 
     def close(self) -> None:
         super().close()
+        # A token of a connection that is over must lead nowhere.
         for key in self._keys:
             self._table.forget(key)
         self._keys = ()
@@ -126,6 +127,7 @@ class ServerResumption(Resumption):
         if links is None or self.principal != principal:
             raise ConnectionLost("a client came back with a token that belongs to another principal")
         self.check(position)
+        # The later of two clients with one token goes on: the earlier one finds another number.
         self._attempt += 1
         number = self._attempt
         if self._found is None:
@@ -186,6 +188,7 @@ class ServerHandover(Handover):
     async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         token, position = self.takeover.said or (b"", 0)
         resumption = self._table.find(token)
+        # The text is for the log of this side: the client gets one reason for every refusal.
         if resumption is None:
             raise ConnectionLost("a client came back with a token that is unknown, was used, or is over")
         try:
@@ -194,7 +197,7 @@ class ServerHandover(Handover):
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
-        # Before the answer: what the client sends behind it belongs to the lost connection.
+        # Before the answer: the bytes that the client sends behind it belong to the lost connection.
         stop_reading()
         self.takeover.answer(following, received)
 

@@ -189,6 +189,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
 
 def describe_streams(streams: Mapping[str, int]) -> str:
     """Return a text with the number of streams, and the names that most of them have."""
+    # Equal numbers by name, so that a report has the same order each time.
     most = sorted(streams.items(), key=lambda each: (-each[1], each[0]))
     named = [f"{count} of {name or 'other requests'}" for name, count in most[:SHOWN_NAMES]]
     rest = sum(count for _, count in most[SHOWN_NAMES:])

@@ -69,6 +69,7 @@ class ServedConnections:
             received_bytes=self._received_bytes + sum(one.received_bytes for one in each),
             buffered_bytes=sum(one.buffered_bytes for one in each),
             memory_budget=self._budget.limit,
+            # A copy: a record does not change after the call.
             refused=MappingProxyType(dict(refused)),
             suspended=sum(one.is_suspended for one in each),
             resumed=self._resumed + sum(one.resumed for one in each),

@@ -49,7 +49,7 @@ class TurnedAway:
 
     def take_place(self) -> bool:
         """Return whether a connection that is refused now may be answered. If so, its place is free when `answer` ends."""
-        # In this order: no token is spent while there is no place.
+        # In this order, so that a token is spent only if a place is free.
         if self._answering >= self.most or not self._bucket.spend(1, trio.current_time()):
             return False
         self._answering += 1
@@ -82,7 +82,7 @@ class TurnedAway:
         except Exception as error:  # boundary: a transport may be a plugin
             report(self._on_violation, error)
         finally:
-            # Last: what is short here is files, and this one was open until now.
+            # Last: files are scarce here, and this one was open until now.
             self._answering -= 1
 
 
@@ -97,6 +97,7 @@ async def _tell(connection: Connection, reason: str, dialects: Sequence[DialectF
         last_words = refusal_for(first, reason, dialects, framed=connection.framed, unserved=unserved)
     if last_words:
         await connection.send(last_words)
+        # The end of this side tells the client that nothing follows.
         await connection.send_eof()
         await _read_out(connection)
 

@@ -50,6 +50,7 @@ def offer_description(service: Described) -> None:
         """List the publishers and requests of this service."""
         return describe(service, peer)
 
+    # As every other publisher, so that `authorize` and `may_open` are asked about this one, too.
     service.publisher(DESCRIPTION, serializer="json")(description)
 
 
@@ -64,6 +65,7 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
     except NoMatch:
         return None
     # Once for each route: each stream of it is announced in the same words.
+    # Without this, and the same on the other side, a stream of one element took 946 thousand instructions, and not 808.
     if route.content is None and (options := service.options.get(route)) is not None:
         serializer, _, kind, _ = options
         route.content = serializer_name(serializer, kind), type_name(kind)
@@ -72,6 +74,7 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
 
 async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict[str, Any]]:
     """Yield an entry for each publisher and request that `peer` may open, by name."""
+    # A list of this moment: a publisher may be added while `authorize` is waited for.
     for route in service.router.routes():
         if await _may_see(service, route.pattern.text, peer):
             yield entry_of(service, route)
@@ -79,7 +82,7 @@ async def describe(service: Described, peer: PeerIdentity) -> AsyncIterator[dict
 
 async def _may_see(service: Described, name: str, peer: PeerIdentity) -> bool:
     try:
-        # True and nothing else, as when a stream is opened.
+        # True and nothing else: an awaitable counts as true, and would list each name.
         if service.may_open is not None and service.may_open(name, peer) is not True:
             return False
         if service.authorize is None:

@@ -62,6 +62,7 @@ class LogPublication:
             )
         if not isinstance(log, Log) and log is not True:
             raise UsageError(f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the publisher returns the log")
+        # A text is an iterable of texts, each of one character.
         if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
             raise UsageError(f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in addresses=['tcp://10.0.0.5:7000']")
         self._name = name
@@ -83,10 +84,12 @@ class LogPublication:
 
     def take_words(self, query: Words) -> Words:
         """Take the words of the log out of a query, and return them."""
+        # Most names have no query, and pay for one look at it.
         return {word: query.pop(word) for word in LOG_WORDS if word in query} if query else {}
 
     def source(self, made: object, words: Words) -> Source[bytes]:
         """Return what a name with these words leads to; `made` is what the function returned. Raises UnfitPosition."""
+        # The function goes before the log that was given: it may choose by the parameters of the name.
         log = made if isinstance(made, Log) else self._log
         if not isinstance(log, Log) or not (made is None or made is log or isinstance(made, str)):
             raise UsageError(
@@ -94,6 +97,7 @@ class LogPublication:
                 "partition, another Log, or None"
             )
         given = {word: self._once(word, texts) for word, texts in words.items()}
+        # Judged behind the function: a peer that may not have the name must not learn which partitions there are.
         partition = self._partition(log, made if isinstance(made, str) else None, given.get("partition"))
         if "positions" in given:
             return self._positions(log, partition, given)
@@ -125,6 +129,7 @@ class LogPublication:
     def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
         if given["positions"] or given.keys() & {"start", "stop"}:
             raise self._unfit("?positions is one element about all that the log has: it takes partition, after and timeout, and no place")
+        # Without a partition all of them, in one element: a reader of a log with many needs one request.
         names = log.partitions if partition is None else (partition,)
         if "timeout" in given and "after" not in given:
             raise self._unfit("timeout bounds the wait of after=, which was not given")

@@ -88,4 +88,5 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
             subscriber.on_complete()
         elif self._demand and not self._asked:
             self._asked = True
+            # One piece at a time: no more than one is kept.
             self._upstream.request(1)

@@ -69,6 +69,7 @@ class Staging:
 
     def begin(self, attempt: Attempt) -> None:
         """Add an attempt. Raises LimitExceeded if there is no room."""
+        # An attempt has a price beside its elements, or empty ones would not be bounded.
         self._make_room(attempt, attempt.size)
         self._attempts[attempt] = None
         self.size += attempt.size
@@ -95,6 +96,7 @@ class Staging:
 
     def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
         """Return the attempts of a batch that `names` lists: partition, name and count. Raises PublicError if one is missing."""
+        # Whole ones only: a part may have the right count, although its end has not come.
         known = {(attempt.partition, attempt.name): attempt for attempt in self._attempts if attempt.of == batch and attempt.is_whole}
         found = []
         for partition, name, count in sorted(names):
@@ -118,6 +120,7 @@ class Staging:
 
     def abort(self, batch: BatchId, run: str) -> None:
         """Forget the attempts of one run of a batch."""
+        # Of this run only: one that has begun meanwhile keeps what it has staged.
         self._drop_all(each for each in self._attempts if each.of == batch and each.run == run)
 
     # --- inside
@@ -128,6 +131,7 @@ class Staging:
             return
         # A run that does not work any more staged these: the run of `attempt` has begun later.
         self._drop_all(each for each in self._attempts if each.of == attempt.of and each.run != attempt.run)
+        # Only now, and not by a timer: an old attempt may still be committed as long as there is room.
         self._drop_all(each for each in self._attempts if each.began <= attempt.began - self._max_seconds)
         if self.size + size > self._max_bytes:
             raise LimitExceeded(
