@@ -21,6 +21,7 @@ def check_hold_up(asked: object, slow: SlowPolicy = SlowPolicy.WAIT) -> float | 
     if asked is None:
         return None
     # True is a number for Python, and would be a bound of one second.
+    # `not asked > 0`, because a NaN must be refused, too.
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
         raise UsageError(f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no bound, or None for the default")
     if slow is not SlowPolicy.WAIT:

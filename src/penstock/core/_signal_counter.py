@@ -17,6 +17,7 @@ from penstock.core._limited_log import limited_log, place_of
 LONGEST_ROW: Final = 1_000_000_000
 """Nanoseconds after which elements get a row although no other signal came."""
 
+# Once for the process: the wall clock may be set while a recording runs.
 _SINCE_1970: Final = time_ns() - perf_counter_ns()
 
 LOG: Final = "penstock.recording"
@@ -41,12 +42,14 @@ class SignalCounter:
         self._count += n
         self._size += size
         self._last = now
+        # A row each second at least: a long stream of elements alone would otherwise show nothing before its end.
         if self._each or now - self._first >= LONGEST_ROW:
             self.flush()
         return now
 
     def signal(self, kind: SignalKind, n: int = 0) -> int:
         """Make the row of another signal that is about to pass, behind that of the elements before it. Return the time."""
+        # First, so that the rows have the order of the signals.
         if self._count:
             self.flush()
         now = perf_counter_ns()
@@ -55,6 +58,7 @@ class SignalCounter:
 
     def returned(self, began: int) -> None:
         """Note how long the signal that began at `began` has taken."""
+        # The longest since the last row: among a thousand fast calls one slow call must be seen.
         self._longest = max(self._longest, perf_counter_ns() - began)
 
     def flush(self) -> None:

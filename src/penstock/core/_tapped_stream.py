@@ -70,6 +70,7 @@ class TappedStream(Subscriber[Any], Subscription):
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is None:
             return
+        # Most streams have no tap: their elements need no reading of the clock.
         if self._counter is None:
             self._subscriber.on_next(element)
             return
@@ -116,6 +117,7 @@ class TappedStream(Subscriber[Any], Subscription):
         """Take packed elements."""
         packed = on_next_packed_of(self._subscriber)
         if packed is None:
+            # Counted there.
             self.on_next_many(split_packed(count, elements))
         elif self._counter is None:
             packed(count, elements)
@@ -153,6 +155,7 @@ class TappedStream(Subscriber[Any], Subscription):
             self._counter.returned(began)
 
     def cancel(self, /) -> None:
+        # Taken before `_leave`, which drops both sides.
         upstream = self._upstream
         if self._leave(SignalKind.CANCEL) is not None:
             upstream.cancel()
@@ -162,6 +165,7 @@ class TappedStream(Subscriber[Any], Subscription):
     def _leave(self, kind: SignalKind) -> Subscriber[Any] | None:
         """Show the last signal, and drop both sides (rules 1.6, 3.13). Return the subscriber, or None if the stream was over."""
         subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
+        # Before the subscriber is called: the signals that it causes have their rows behind this one.
         if subscriber is not None and self._counter is not None:
             self._counter.signal(kind)
         return subscriber
@@ -169,6 +173,7 @@ class TappedStream(Subscriber[Any], Subscription):
 
 def size_of(elements: Sequence[Any]) -> int:
     """Return the bytes of `elements`; an element that is no bytes counts 0."""
+    # Most batches are bytes, and need no test for each element.
     if set(map(type, elements)) == {bytes}:
         return sum(map(len, elements))
     return sum(len(element) for element in elements if isinstance(element, _SIZED))

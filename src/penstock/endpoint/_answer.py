@@ -21,9 +21,11 @@ class AnswerBuffer(Subscriber[Any]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
+        # One: the next element would be sent and dropped.
         subscription.request(1)
 
     def on_next(self, element: Any, /) -> None:
+        # An element after the answer, or after `give_up`, changes nothing.
         if not self.is_over:
             self.value = element
             self._end(None)
@@ -38,6 +40,7 @@ class AnswerBuffer(Subscriber[Any]):
 
     def take(self) -> Any:
         """Return the answer. Raises the error that came in its place."""
+        # Moved out: an exception that is raised twice collects the frames of both.
         error, self._error = self._error, None
         if error is None:
             return self.value
@@ -48,6 +51,7 @@ class AnswerBuffer(Subscriber[Any]):
 
     def give_up(self) -> None:
         """Cancel the stream, unless it has ended: a publisher may go on after its first element."""
+        # First: the stream may answer the cancel with a signal.
         self.is_over = True
         subscription, self._subscription = self._subscription, None
         if subscription is not None:

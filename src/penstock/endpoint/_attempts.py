@@ -32,11 +32,13 @@ class Attempts:
             if now - opened_at >= self._policy.healthy:
                 self._failed = 0
             self._report(ReconnectStage.LOST, error=error)
+        # Also after a first attempt that failed: BACK then tells that the attempts are over.
         self._is_lost = True
         pause = self._policy.wait(self._failed)
         if pause is None:
             self._report(ReconnectStage.GIVEN_UP, error=error)
         else:
+            # One more: the attempt that the pause leads to, and not the one that failed.
             self._report(ReconnectStage.RETRYING, more=1, wait=pause, error=error)
         return pause
 

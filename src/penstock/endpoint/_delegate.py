@@ -50,6 +50,7 @@ class ClientDelegate:
 
     def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
         """Fail: no task is here that could await."""
+        # Python warns of a coroutine that is neither awaited nor closed.
         if iscoroutine(awaitable):
             awaitable.close()
         then(None, UsageError("an extension needs a task, and this client has none; use penstock.connect()"))
@@ -61,6 +62,7 @@ class ClientDelegate:
 
     def serve(self, stream: SendingStream) -> None:
         """Accept a stream to a publisher of the program; its iterator is made with the first demand."""
+        # A target of another type is a request with data, which this client does not handle.
         if isinstance(stream.target, str) and stream.target in self.settings.publishers:
             stream.accept(idle_until_demand=True)
         else:

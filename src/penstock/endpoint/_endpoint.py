@@ -160,6 +160,7 @@ class Endpoint(ClientDelegate):
 
     def run_publishers(self, clock: Callable[[], float]) -> None:
         """Give each publisher with demand one turn."""
+        # Taken out first: a publisher that has more to do joins the next turn, behind all others.
         runnable, self._runnable = self._runnable, {}
         for publisher in runnable:
             self._run(publisher, clock)
@@ -173,6 +174,7 @@ class Endpoint(ClientDelegate):
     def raise_reason(self) -> None:
         """Raise why the connection is over, if it is."""
         if self.reason is not None:
+            # A copy: each block and each call may raise the reason, and an exception that is raised twice collects the frames of both.
             raise own_copy(self.reason)
 
     def add_runnable(self, publisher: PublishedIterator) -> None:
@@ -197,9 +199,11 @@ class Endpoint(ClientDelegate):
         if self._is_released:
             return
         self._is_released = True
+        # First: the transport is closed, and the signals of the end must not call its owner.
         self.forget_owner()
         if not self.session.state.is_over:
             self.session.end_of_input()
+        # The end has cancelled the publishers. Their iterators are closed here, because no `run_publishers` follows.
         runnable, self._runnable = self._runnable, {}
         for publisher in runnable:
             self._close(publisher)
@@ -238,6 +242,7 @@ class _StallWatch:
         if not unsent:
             self._since = None
             return None
+        # Anew with each `least` bytes: a slow peer that goes on taking is not given up.
         if self._since is None or sent - self._sent >= self._least:
             self._since, self._sent = now, sent
         return self._since + self._seconds

@@ -12,5 +12,6 @@ def late(settings: EndpointSettings) -> ConnectionLost:
 
 def raise_refusal(reason: Exception | None, settings: EndpointSettings) -> None:
     """Raise a refusal of the peer at the end of a block: perhaps nothing was asked for, and no stream would tell."""
+    # A refusal that passes is left to the policy, which tries again.
     if isinstance(reason, Rejected) and not (reason.temporary and settings.reconnect is not None):
         raise own_copy(reason)

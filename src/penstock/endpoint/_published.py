@@ -42,6 +42,7 @@ class Published:
         made: object = self.make() if callable(self.make) else self.make
         if isinstance(made, AsyncIterable):
             return aiter(made)
+        # A text is an iterable of characters, which no program means.
         if isinstance(made, Iterable) and not isinstance(made, str | bytes | bytearray | memoryview):
             return iter(made)
         raise UsageError(f"the publisher returned {shown(made)}; return an iterable of its elements")
@@ -57,7 +58,9 @@ def check_published(name: object, given: object, registry: Registry) -> Publishe
         raise UsageError(f"the publisher {name!r} is an iterator, which ends for good; give the function that makes it")
     if not callable(make) and not isinstance(make, Iterable | AsyncIterable):
         raise UsageError(f"the publisher {name!r} is {shown(make)}; give an iterable, or a function that returns one")
+    # A copy: the program may give the same object to another connection, with another registry.
     checked = attrs.evolve(published)
+    # `dumps` is not an argument, so that programs cannot set it; `evolve` cannot either.
     object.__setattr__(checked, "dumps", _dumps(serializer_for(registry, published.serializer, published.type)))
     return checked
 
@@ -126,10 +129,12 @@ class PublishedIterator(Subscription):
         is_complete = False
         try:
             if self._iterator is None:
+                # Inside of the `try`: the program's function may raise, and the subscriber gets its error.
                 self._iterator = self._published.open()
             for _ in range(min(self._demand, BURST)):
                 element = next(self._iterator)
                 batch.append(bytes_of(element, self._dumps))
+                # After each element, because one may take long.
                 if clock() >= ends:
                     break
         except StopIteration:

@@ -22,6 +22,7 @@ LINES_PER_SECOND: Final = 1.0
 """Lines after that, at most."""
 
 _log: Final = logging.getLogger("penstock")
+# One for the process, because all connections write to one logger.
 _lines: Final = TokenBucket(MOST_LINES, LINES_PER_SECOND)
 
 

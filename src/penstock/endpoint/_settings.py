@@ -45,6 +45,7 @@ class EndpointSettings:
 
     def dialect_settings(self, agreed: str | None) -> DialectSettings:
         """Return the settings of the protocol. `agreed` is the name that TLS has negotiated, if it has one."""
+        # The name that TLS agreed on decides, as in `rsio/0+msgpack`: the server expects that encoding.
         name = (agreed or "").partition("+")[2] or self.url.encoding or COMPACT
         if name != COMPACT:
             return DialectSettings(extensions=self.extensions, encoding=self.registry.encoding(name))
@@ -74,12 +75,14 @@ def endpoint_settings(  # noqa: PLR0913  # the options of a connection
     options = (_of_type("options", options, TransportOptions) or TransportOptions()).within(limits)
     encodings = () if encoding is None or encoding == COMPACT else (registry.encoding(encoding),)
     if parsed.encoding is not None and parsed.encoding != COMPACT:
+        # Looked up now, so that an unknown name fails at the call.
         registry.encoding(parsed.encoding)
     alpn = f"{PROTOCOL}/0"
     return EndpointSettings(
         url=parsed,
         limits=limits,
         registry=registry,
+        # The last name is for servers that have none of the encodings.
         options=options.speaking([*(f"{alpn}+{each.name}" for each in encodings), alpn]),
         publishers={name: check_published(name, each, registry) for name, each in (publishers or {}).items()},
         extensions=_extensions(extensions, credentials, registry, limits),
@@ -110,6 +113,7 @@ def _extensions(
     made = list(_offered(registry) if given is None else _given(given))
     if credentials is not None:
         if not isinstance(credentials, Credentials):
+            # By its type only: its text could repeat a secret.
             raise UsageError(f"credentials= is a {type(credentials).__name__!r}; give Credentials.bearer(…) or Credentials.basic(…)")
         size = len(credentials.scheme.encode()) + len(credentials.data)
         if size > limits.preauth_bytes - LARGEST_HEADER:

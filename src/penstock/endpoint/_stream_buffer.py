@@ -39,6 +39,7 @@ _NO_SLICE: Final[Iterator[Any]] = iter(())
 class StreamBuffer(Subscriber[Any]):
     """The elements of one subscription, for one reader."""
 
+    # 19 attributes, and no part for the demand or the window: each slice reads both, and would pay a call for the part.
     __slots__ = (
         "_arrived",
         "_began_at",
@@ -62,6 +63,7 @@ class StreamBuffer(Subscriber[Any]):
     )
 
     def __init__(self, *, demand: int = DEFAULT_DEMAND, loader: Serializer | None = None, window: ByteWindow | None = None) -> None:
+        # `type`, and not isinstance: True is an int for Python.
         if type(demand) is not int or demand < 0:
             raise UsageError(
                 f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
@@ -91,12 +93,14 @@ class StreamBuffer(Subscriber[Any]):
         """Counts the bytes of the elements; None if the program requests each element."""
         if self.window is not None:
             limit = self._slice_size = self.window.demand(self._demand, 0, 0)
+            # The part that the window does not allow yet. It counts as taken, so `renew` requests it when the elements turn out small.
             self._spare = self._unrenewed = self._demand - limit
 
     # --- taking
 
     def take_slice(self) -> list[Any] | None:
         """Return elements for a reader of single elements, at most half of the demand; None if it has to wait. Raises the end."""
+        # First: the reader has read the slice before when it asks for the next one.
         self.renew()
         arrived = self._arrived
         if len(arrived) > self._slice_size:
@@ -118,6 +122,7 @@ class StreamBuffer(Subscriber[Any]):
 
     def take_buffer(self) -> bytes | None:
         """Return elements of fixed size as one piece of memory; None if the reader has to wait. Raises the end."""
+        # Elements that came before this call were taken apart. `_number_in` counts both kinds by their bytes.
         self._in_pieces = True
         pieces = self.take_batch()
         if pieces is None:
@@ -131,6 +136,7 @@ class StreamBuffer(Subscriber[Any]):
         least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
         if self.window is not None and (self._spare or self._unrenewed >= least):
             self._fit_demand(self.window)
+            # `_fit_demand` may have changed the size of a slice.
             least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
         count = self._unrenewed - self._spare
         if self._demand and count >= least and self._subscription is not None:
@@ -292,6 +298,7 @@ class StreamBuffer(Subscriber[Any]):
             self._dropped += len(part) - len(loaded)
             # The peer is told to stop: nothing that follows could be read either.
             self.cancel()
+            # After `cancel`, which sets the state and clears the error.
             self.state, self._error = StreamState.FAILED, failure
         if loaded:
             return loaded
@@ -299,6 +306,7 @@ class StreamBuffer(Subscriber[Any]):
 
     def _ending(self) -> BaseException:
         """Return the exception that tells the reader why there is no element."""
+        # Moved out, so that the failure comes once. After it the stream has just ended.
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):
             # Raised as it is, it would end the loop as if the stream had completed (PEP 479).

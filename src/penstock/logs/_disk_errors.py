@@ -21,6 +21,7 @@ def explain(error: Exception, path: Path) -> LogError:
         return damaged(path, f"Python's sqlite3 says: {error}")
     primary = code & 0xFF  # the higher bits say more about the same failure
     if primary == sqlite3.SQLITE_FULL:
+        # The file is whole: the transaction was rolled back, and the next commit works when there is room.
         return LogError(
             f"there is no room on the disk for the log {path}: none of these elements was appended. Make room, or open the log with lower "
             "bounds in its Retention, and append them again; the log stays usable"
@@ -33,6 +34,7 @@ def explain(error: Exception, path: Path) -> LogError:
         )
     if primary == sqlite3.SQLITE_IOERR:
         return LogError(f"the disk failed under the log {path} ({error}): open the log again, and append what was not appended")
+    # SQLITE_CORRUPT and SQLITE_NOTADB come here. So does a code that is not listed: it must not look like a failure that passes.
     return damaged(path, f"SQLite says: {error}")
 
 

@@ -21,6 +21,7 @@ CHECKPOINT_PAGES: Final = 1_000
 def take_lock(path: Path) -> sqlite3.Connection:
     """Return the connection that holds the lock of the log at `path`. Raises LogLocked if it is taken."""
     try:
+        # timeout=0: a second writer learns of it at once, and not after the five seconds of sqlite3. Another thread may close it.
         connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
     except sqlite3.Error as error:
         raise explain(error, path) from error
@@ -34,15 +35,18 @@ def take_lock(path: Path) -> sqlite3.Connection:
 
 def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
     """Return the connection that writes to the log at `path`, after the checks of its files. The lock is held."""
+    # Asked before the first statement, which makes PATH-wal if it is missing.
     had_wal = beside(path, "-wal").exists()
     is_new = not path.exists()
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
         if is_new or _is_empty(connection, path):
             create_tables(connection)
+        # Both checks come before `_use_wal`, the first write to a file that exists: one of another program must not be changed.
         _check_version(connection, path)
         _check_wal(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)
+        # NORMAL, which is usual with WAL, syncs at checkpoints only: a crash of the machine could lose commits that `append` returned for.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     except BaseException:
@@ -52,6 +56,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
 
 
 def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
+    # SQLite raises nothing if it cannot change the mode. It answers with the mode that the file has.
     if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
         raise LogError(f"the log {path} needs a file system on which SQLite's WAL works: use a local disk")
 
@@ -75,6 +80,7 @@ def beside(path: Path, ending: str) -> Path:
 def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the database has no tables: the program ended while it made the file."""
     has_tables = bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    # A file with bytes and without tables goes on to `_check_version`, which refuses it: it may be of another program.
     return not has_tables and path.stat().st_size == 0
 
 
@@ -90,6 +96,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_wal(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -> None:
+    # A table without its row is found by `DiskStore.load`.
     (is_open,) = connection.execute("SELECT is_open FROM state").fetchone() or (0,)
     if is_open and not had_wal:
         raise LogDamaged(

@@ -69,7 +69,9 @@ class DiskLog(LogBase):
     async def __aenter__(self) -> Self:
         if self._opened is not None:
             raise UsageError(f"{self!r} is open already; open it once, and give the open log to all tasks")
+        # In a thread: loading goes through the rows of all groups, and waits for the disk.
         opened = self._opened = await trio.to_thread.run_sync(self._open)
+        # The file may have more partitions than the arguments name, so all that goes by partition is made anew.
         self._names, self._states = tuple(opened.store.names), list(opened.store.states)
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
@@ -82,20 +84,24 @@ class DiskLog(LogBase):
 
     async def aclose(self) -> None:
         """Commit what waits, and close the files. Streams of this log and tasks that wait for it fail with UsageError. Checkpoints."""
+        # First: from here on `_check_open` refuses work, so none is put behind `stop`.
         writer, self._writer = self._writer, None
         if writer is None:
             await trio.lowlevel.checkpoint()
             return
+        # Tasks that wait for room or for elements find the log closed.
         self._changed.unpark_all()
         writer.stop()
         # Bounded by the disk: at most MOST_AT_ONCE elements wait. A shield, because a log that is not closed stays locked.
         with trio.CancelScope(shield=True):
             await writer.ended.wait()
+            # With the limiter of the readers: a read that is under way has the connection until it ends.
             await trio.to_thread.run_sync(self._close, limiter=self._reading)
 
     # --- in threads
 
     def _open(self) -> _Opened:
+        # Asked first: `take_lock` makes the file.
         had_lock = beside(self._path, "-lock").exists()
         lock = take_lock(self._path)
         try:
@@ -110,6 +116,7 @@ class DiskLog(LogBase):
                 connection.close()
                 raise
         except FAULTS as error:
+            # Else the log could not be opened again after a repair, before this process ends.
             lock.close()
             raise explain(error, self._path) from error
         except BaseException:
@@ -124,6 +131,7 @@ class DiskLog(LogBase):
         # If the disk is full or gone, all that was appended is in PATH-wal, and the next opening finds it there.
         with suppress(sqlite3.Error):
             opened.store.close()
+        # Last: until here no other writer may open the files.
         opened.lock.close()
 
     # --- for the base class
@@ -140,8 +148,10 @@ class DiskLog(LogBase):
         self._check_open()
         assert self._writer is not None  # noqa: S101 (for the type checker: it is open)
         ticket = Ticket(work)
+        # Nothing has waited since `_admit`: from here on other appends see that this room is taken.
         self._count(work, 1)
         self._writer.put(ticket)
+        # A cancel does not take the work back: the thread commits it, as the docstring of `Log.append` says.
         await ticket.done.wait()
         if ticket.error is not None:
             raise self._error_of(ticket.error)
@@ -162,6 +172,7 @@ class DiskLog(LogBase):
         self, tickets: Sequence[Ticket], results: Sequence[Result], states: Sequence[PartitionState], error: Exception | None
     ) -> None:
         for number, ticket in enumerate(tickets):
+            # After a failure, too: these elements wait no longer.
             self._count(ticket.work, -1)
             ticket.error = error
             ticket.result = None if error is not None else results[number]

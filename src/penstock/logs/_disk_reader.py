@@ -15,6 +15,7 @@ LIST_LENGTH: Final = 8_192
 LIST_BYTES: Final = 1_048_576
 """Bytes after which no further group is read for one list."""
 
+# max(key) finds the group that `position` lies in, which may begin before it.
 GROUPS: Final = """
 SELECT key, count, size, written, checksum, elements FROM groups
 WHERE key >= (SELECT max(key) FROM groups WHERE key <= :position AND key >= :low) AND key < :stop ORDER BY key
@@ -27,6 +28,7 @@ class DiskReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=8)
+        # A mistake in this file fails, and does not change what the thread that writes has committed.
         self._connection.execute("PRAGMA query_only = 1")
 
     def read(self, number: int, name: str, position: int, stop: int) -> list[bytes]:
@@ -46,6 +48,7 @@ class DiskReader:
                         break  # the elements in front of the damage are whole, and the next read reports it
                     raise self._damaged(name, max(first, position) if elements is None else position, is_lost=elements is not None)
                 part = elements[position - first : stop - first]
+                # A single group is handed over without a copy.
                 taken = taken + part if taken else part
                 size += row.size
                 position += len(part)

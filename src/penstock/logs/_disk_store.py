@@ -87,11 +87,13 @@ class DiskStore:
             self._check_totals(*totals[1:])
         except TypeError as error:  # a value of another type
             raise damaged(self._path, f"a record was changed ({error})") from error
+        # The numbers of partitions are part of the keys of their groups, so new names get the next numbers.
         for name in names:
             if name not in self.names:
                 self.names.append(name)
                 self.states.append(PartitionState())
         now = self._now()
+        # At each opening: the retention may be lower than last time, and elements age while the log is closed.
         with self._transaction():
             for number, state in enumerate(self.states):
                 self.states[number] = self._drop(number, state, now)
@@ -125,6 +127,7 @@ class DiskStore:
     def _scan(self, number: int, state: PartitionState) -> PartitionState:
         """Add up the groups of a partition. A group that is missing between two others is found here."""
         low, high = _keys_of(number)
+        # Without the elements, which SQLite keeps in pages of their own if a group is large.
         rows = self._connection.execute("SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key", (low, high))
         for key, count, size, written in rows:
             if key - low != state.latest or not count > 0:
@@ -138,6 +141,7 @@ class DiskStore:
 
     def _load_transactions(self) -> None:
         for number, transaction_id, checksum in self._connection.execute("SELECT * FROM transactions ORDER BY number"):
+            # Older ids are deleted, so the first row has any number. From there on none may be missing.
             if checksum != checksum_of(number, transaction_id) or (self.published and number != self._next_transaction):
                 raise damaged(self._path, f"the record of transaction {number:,} was changed")
             self.published[transaction_id] = None
@@ -149,6 +153,7 @@ class DiskStore:
         """Apply all of `works` in one transaction, and return their results when it is on the disk."""
         now = self._now()
         before, published, number = list(self.states), len(self.published), self._next_transaction
+        # One list for all works of the commit, so that many small appends become one group.
         pending: dict[int, list[bytes]] = {}
         try:
             with self._transaction():
@@ -161,15 +166,19 @@ class DiskStore:
                     # An append alone changes no row of the partitions: it would be a page more for each commit.
                     if self.states[index].kept != before[index].kept:
                         self._save(index, self.states[index])
+                # In the same transaction as the ids: `_check_totals` compares the two when the log is opened.
                 if self._next_transaction != number:
                     self._save_totals(is_open=True)
         except BaseException:
+            # SQLite puts back the file; the memory is put back here, or the next commit would leave a gap in the positions.
             self.states = before
+            # The ids of this commit are the last ones, because a dictionary keeps the order.
             for transaction_id in list(self.published)[published:]:
                 del self.published[transaction_id]
             self._next_transaction = number
             raise
         self._time = now
+        # Only after the commit: the code above could not put an older id back.
         while len(self.published) > MOST_TRANSACTIONS:
             del self.published[next(iter(self.published))]
         return results
@@ -251,6 +260,7 @@ class DiskStore:
             for number, state in enumerate(self.states):
                 self._save(number, state)
             self._save_totals(is_open=is_open)
+        # TRUNCATE empties PATH-wal: a copy of a closed log needs the main file only.
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
@@ -266,6 +276,7 @@ class _Transaction:
         self._connection = connection
 
     def __enter__(self) -> None:
+        # IMMEDIATE takes SQLite's lock for writing now: a second writer shows here, and not in the middle of the block.
         self._connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -273,6 +284,7 @@ class _Transaction:
             try:
                 self._connection.execute("COMMIT")
             except BaseException:
+                # A COMMIT can fail and leave the transaction open. The next BEGIN, and so each later commit, would then fail.
                 self._roll_back()
                 raise
         else:

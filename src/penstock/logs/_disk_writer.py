@@ -91,4 +91,5 @@ class DiskWriter:
             error = failed
         except Exception as failed:  # boundary: the end of a thread; the tasks that wait must learn of a fault of penstock
             error = failed
+        # A copy of the states: the next commit may change the list before trio calls `deliver`.
         self._token.run_sync_soon(self._deliver, tickets, results, tuple(self._store.states), error)

@@ -58,4 +58,5 @@ def checksum_of(*values: object) -> int:
 
 
 def _checksum(key: int, count: int, size: int, written: float, data: bytes) -> int:
+    # With the key: a group that stands at the position of another one does not pass.
     return crc32(data, crc32(struct.pack("<QIQd", key, count, size, written)))

@@ -81,6 +81,7 @@ class LogBase(Log):
     async def append(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> range:
         self._check_open()
         work = Append(self._index(partition), *check_elements(elements))
+        # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._admit((work,))
         positions = await self._submit(work)
@@ -143,8 +144,10 @@ class LogBase(Log):
     async def _admit(self, appends: Sequence[Append]) -> None:
         """Wait until there is room for these elements."""
         self._check_open()
+        # Before the wait: elements that exceed a bound by themselves would wait without end.
         for each in appends:
             self._refuse_if_it_never_fits(each)
+        # A locked turn means that an earlier append waits for room: this one waits behind it, although it would fit.
         if self._has_room(appends) and not any(self._turns[each.partition].locked() for each in appends):
             return
         async with AsyncExitStack() as turns:
@@ -153,10 +156,12 @@ class LogBase(Log):
                 await turns.enter_async_context(self._turns[index])
             while not self._has_room(appends):
                 await self._changed.park()
+                # The log may have been closed meanwhile.
                 self._check_open()
 
     def _has_room(self, appends: Sequence[Append]) -> bool:
         waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
+        # Only if other work waits: a transaction may have more than MOST_AT_ONCE elements, and goes alone.
         if waiting and (waiting + sum(len(each.elements) for each in appends) > MOST_AT_ONCE):
             return False
         if waiting and (size + sum(each.size for each in appends) > MOST_BYTES_AT_ONCE):
@@ -212,6 +217,7 @@ class LogBase(Log):
     async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
         """Yield the elements of a partition in lists, and wait for more of them if `stop` is not reached yet."""
         while stop is None or position < stop:
+            # Anew for each list: elements may have been dropped while the last one was read.
             state = self._states[index]
             if position < state.earliest:
                 raise not_retained(self._names[index], position, state.earliest, state.latest)
@@ -241,12 +247,14 @@ class LogSource(Source[bytes]):
 
     def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
         try:
+            # A failure of the stream: the places are looked up for each subscriber, and the call of `source` is over by then.
             first, end = self._log.resolve(self._index, self._start, self._stop)
         except (LogError, UsageError) as error:
             failed(error).attach(subscriber, scope)
             return
         tell = on_fact_of(subscriber)
         if tell is not None:
+            # Before the first element: a subscriber that counts from it has to know its position.
             name = self._log.partitions[self._index]
             tell(Positions(first, self._log.earliest()[name], self._log.latest()[name]))
         if first == end:

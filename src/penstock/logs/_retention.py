@@ -56,6 +56,7 @@ class Retention:
         for name in ("max_count", "max_bytes", "max_age"):
             bound = getattr(self, name)
             kinds = (int, float) if name == "max_age" else (int,)
+            # `not bound > 0`, because `bound <= 0` is false for a NaN.
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, kinds) or not bound > 0):
                 raise UsageError(f"Retention({name}=...) takes a positive number, not {shown(bound)}")
         if self.max_count is None and self.max_bytes is None:
@@ -68,6 +69,7 @@ class Retention:
     @property
     def group_count(self) -> int:
         """The most elements of a group."""
+        # At least one element: below eight, an eighth of `max_count` is none.
         return MOST_IN_GROUP if self.max_count is None else max(1, min(MOST_IN_GROUP, self.max_count // PARTS))
 
     @property

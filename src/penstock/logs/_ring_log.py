@@ -62,9 +62,11 @@ class Ring:
                 break
             self.groups.popleft()
             begin, end = state.earliest - self.offset, oldest.end - self.offset
+            # Emptied now, so that the elements are freed; their places go below.
             self.elements[begin:end] = [b""] * (end - begin)
             state = state.dropped(oldest.end, oldest.size)
         dead = state.earliest - self.offset
+        # Half of the list or more: no more elements are moved than places removed.
         if dead >= COMPACT_AT and 2 * dead >= len(self.elements):
             del self.elements[:dead]
             self.offset = state.earliest
@@ -89,6 +91,7 @@ class RingLog(LogBase):
         self._published: dict[str, None] = {}  # a dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS
 
     async def _submit(self, work: Work) -> Result:
+        # The checkpoint is shielded: a cancel after the elements were kept would let the program append them again.
         result = self._apply(work)
         await trio.lowlevel.cancel_shielded_checkpoint()
         return result
@@ -108,6 +111,7 @@ class RingLog(LogBase):
             self._published[work.transaction_id] = None
             if len(self._published) > MOST_TRANSACTIONS:
                 del self._published[next(iter(self._published))]
+        # A ring lives in one run of trio, so its ages can use the clock of the run.
         states, now = list(self._states), trio.current_time()
         if isinstance(work, Acknowledge):
             for index, position in work.positions.items():

@@ -129,18 +129,21 @@ class Spool:
             return stream.position is not None and stream.position > position
 
     async def _write(self, source: Source[bytes], instead_of: Exception | None = None) -> None:
+        # Without automatic demand, which is renewed when elements are taken, and not when they are in the log.
         stream: PositionedStream[bytes] = PositionedStream(demand=0)
         async with open_into(stream, source) as stream:
             stream.request(self._demand)
             async for batch in stream.batches():
                 after = stream.position
                 if after is None and instead_of is not None:
+                    # A protocol without positions: where the stream begins is not known, so the refusal of the first try is raised.
                     raise instead_of
                 elements = batch if after is None else await self._new_of(batch, after)
                 for piece in _pieces(elements):
                     await self._log.append(piece, partition=self._partition)
                     self.appended += len(piece)
                 self._next = after
+                # Only behind the append, so that a log that waits for room stops the publisher.
                 stream.request(len(batch))
 
     async def _new_of(self, batch: list[bytes], after: int) -> list[bytes]:
@@ -150,10 +153,12 @@ class Spool:
         if first > expected:
             self._gaps += first - expected
         new = batch[max(0, expected - first) :]
+        # Without a gap the positions of both sides grow together, and the mark of before still fits.
         if new and (self._mark is None or first > expected):
             self._mark = self._log.latest()[self._partition], after - len(new)
             if self._marks is not None:
                 mark = {"position": self._mark[0], "upstream": self._mark[1]}
+                # A crash behind this line does no harm: the mark names the next position of the log, where the next run goes on.
                 await self._log.append([json.dumps(mark).encode()], partition=self._marks)
         return new
 

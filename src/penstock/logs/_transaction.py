@@ -41,6 +41,7 @@ class StagedTransaction(Transaction):
                 limit="MOST_STAGED",
                 value=MOST_STAGED,
             )
+        # Before the change: a cancel leaves the transaction as it was.
         await trio.lowlevel.checkpoint()
         self._staged.setdefault(index, []).extend(copied)
         self._count += len(copied)

@@ -33,6 +33,7 @@ def protocol_detector(
         verdicts = [factory.recognises(first, framed) for factory, _ in offers]
         if True in verdicts:
             factory, settings = offers[verdicts.index(True)]
+            # A look at fewer bytes may have set it.
             session.foreign_refusal = None
             return factory(session, settings)
         # On a framed transport the first message is whole, so waiting for more bytes would only delay the refusal.

@@ -34,6 +34,7 @@ class ElementRun:
         """Count and weigh the elements that were appended since the last call. Return how many they are."""
         new = len(self.elements) - self.counted
         if new:
+            # The first count of a run needs no slice.
             self.weighed += sum(map(len, self.elements[self.counted :] if self.counted else self.elements))
             self.counted += new
         return new

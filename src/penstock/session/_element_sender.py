@@ -204,6 +204,7 @@ class ElementSender(DemandLedger, ABC):
     def pull(self) -> None:
         """Request as many elements as may be sent and will roughly fill the outbox's room."""
         fixed = self._fixed
+        # Elements that are here go before others are requested.
         if fixed is not None and fixed.unsent is not None:
             fixed.send_unsent()
             return
@@ -211,6 +212,7 @@ class ElementSender(DemandLedger, ABC):
         if run is not None:
             self._count_run()
             self._note_gathered(run.weighed + run.counted * HEADER_ALLOWANCE)
+        # All that was asked for has come: from now on the room is divided among fewer publishers.
         if self._owed and not self.reserved:
             self.settle()
         # One pull at a time: reserved elements are still to come. A held large element is written before more are pulled.
@@ -255,6 +257,7 @@ class ElementSender(DemandLedger, ABC):
 
     def flush(self) -> bytearray:
         """Return the messages of the gathered elements: a run, or packed ones."""
+        # First: these bytes go into the buffer, and would count twice in the room.
         self._note_gathered(0)
         run = self.run
         if run is not None:
@@ -325,6 +328,7 @@ class ElementSender(DemandLedger, ABC):
                 "the type of its elements (its return annotation, or type=), or a serializer, such as serializer='json'"
             )
             return
+        # bytes() copies a bytearray or a memoryview: the publisher may change it before the writer comes.
         channel, data = self._channel, bytes(element)
         if channel.outgoing is not None:
             data = channel.outgoing(data)
@@ -364,6 +368,7 @@ class ElementSender(DemandLedger, ABC):
 
     def _append(self, run: ElementRun, element: bytes) -> None:
         """Append an element that is longer than those before, or was not bytes, and weigh it at once."""
+        # The budget has heard of the expected length only.
         if len(element) > run.longest:
             self._channel.on_buffered(len(element))
         run.elements.append(element)
@@ -381,4 +386,5 @@ class ElementSender(DemandLedger, ABC):
             self._channel.buffering_streams[self] = None
             self._channel.outbox.add_large(large)
         large.add(element)
+        # The largest length at once: the next pull must know that such elements may come.
         self._expected_size = max(self._expected_size, len(element))

@@ -69,6 +69,7 @@ class Link:
         # Two extensions never share a code, so a message of another code would be read by the wrong extension.
         if type not in self._extension.codes:
             raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
+        # A keepalive or an acknowledgement is not a use: it must not keep an idle connection open.
         self._session.streams.use.messages += self._extension.id not in (KEEPALIVE, RESUME_ID)
         # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
         self._session.channel.answer(self._host.encode(self._extension, type, body))
@@ -133,6 +134,7 @@ class Link:
     def content_of(self, stream_id: int) -> tuple[str, str] | None:
         """Return the names of the serializer and of the type of a stream that the peer has opened."""
         streams = self._session.streams
+        # The stream may have ended before the extension asks.
         stream = streams.serving.get(stream_id)
         return None if stream is None else streams.content_of(stream.target)
 
@@ -157,6 +159,7 @@ class Link:
     def tell_subscriber(self, stream_id: int, fact: object) -> None:
         """Give a fact to the subscriber of a stream of this side."""
         stream = self._session.streams.opened.get(stream_id)
+        # It may have been cancelled while the message of the extension was under way.
         if isinstance(stream, ReceivingStream):
             tell_subscriber(stream, fact)
 
@@ -170,6 +173,7 @@ class Link:
 
         def guarded(element: bytes) -> bytes:
             try:
+                # Not raised: elements that are sent are changed inside of a call of their publisher, which would get the error.
                 return change(element)
             except ProtocolError as error:
                 self._session.close_protocol_error(error)

@@ -87,6 +87,7 @@ class ExtensionHost:
         """
         for extension in self._extensions:
             examine: Callable[..., ActiveExtension | None] | None = getattr(extension, "meet", None)
+            # The extension before may have ended the connection.
             if examine is not None and extension.id not in theirs and not self._session.channel.state.is_closing:
                 self._start(extension, examine, introduction, self._session.channel.now)
         return not self._session.channel.state.is_closing

@@ -24,6 +24,7 @@ def target_of(session: Session, name: str, payload: bytes | None) -> str | Reque
     if payload is None:
         # A name alone needs no layout: peers of any age look a name up in the data of a request.
         return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
+    # Refused here, and not by the dialect: a request that cannot be sent must not use up an id.
     if Model.RESPONSE not in models:
         raise UsageError(f"request({name!r}) has a payload: {why_unsupported(channel.dialect.name, Model.RESPONSE)}")
     # Our own limit stands for the limit of the peer, which is not known here.

@@ -26,6 +26,7 @@ class OutgoingData:
         """Write `data` in parts, behind the messages that are queued now."""
         sender = self.senders[stream_id] = DataSender(self, stream_id, data)
         outbox = self._channel.outbox
+        # Counted among the large elements: then publishers are asked for less while it waits.
         outbox.large += len(data)
         self._channel.buffering_streams[sender] = None
         # The memory budget must know at once: a slow peer may take seconds for the data.
@@ -38,11 +39,13 @@ class OutgoingData:
         if sender is not None:
             self._channel.outbox.large -= sender.unwritten
             self._channel.outbox.remove_large(sender)
+            # The bytes that are dropped may be the room that publishers wait for.
             self._channel.outbox.ask_blocked()
 
     def write(self, sender: "DataSender", into: bytearray, size: int) -> None:
         """Write the next `size` bytes of `sender`."""
         into += self._header(sender.stream_id, size)
+        # A view: the data may have megabytes, and a slice of bytes would copy this part once more.
         into += memoryview(sender.data)[sender.written : sender.written + size]
         sender.written += size
         self._channel.outbox.large -= size
@@ -70,6 +73,7 @@ class DataSender:
     @property
     def weight(self) -> int:
         """Bytes that are held, until the last of them is written or the request has ended."""
+        # All of it until the last part: a bytes object is freed as a whole.
         return len(self.data) if self.stream_id in self._all.senders and self.unwritten else 0
 
     @property

@@ -115,6 +115,7 @@ CONNECTION_REASONS: Final = (
         "connect again when there is one",
         ends_accepted=True,
     ),
+    # The peer is told no more: the text of the fault stays on the side that has it.
     Reason("internal", "a fault of {sender}, or of an extension there", "look into the log of that side", ends_accepted=True),
     Reason(
         DEAD,
@@ -122,6 +123,7 @@ CONNECTION_REASONS: Final = (
         "something may keep the run loop of the silent side busy",
         ends_accepted=True,
     ),
+    # The unread bytes are dropped before it is sent: they would keep it from the peer.
     Reason(
         "slow-reader",
         "answers piled up because {receiver} does not read (Limits.outbound_control)",
@@ -177,6 +179,7 @@ CONNECTION_REASONS: Final = (
         "give Limits.keepalive a larger value there",
         ends_accepted=True,
     ),
+    # Without `ends_accepted`: these two are given before the hello is complete.
     Reason("limit:handshake", "{receiver} did not say hello within Limits.handshake_timeout"),
     Reason("limit:hello", "{receiver} sent more than Limits.preauth_bytes before its hello was complete"),
     # The limits are those of the side that gives the reason. The two numbers show how far above the limit the message was.
@@ -205,6 +208,7 @@ CONNECTION_REASONS: Final = (
         may_have_acted=False,
         is_temporary=True,
     ),
+    # `may_have_acted` stays true: the session before the loss may have acted on what was asked.
     Reason(
         "resume",
         "{sender} cannot go on with the lost connection: its token is unknown, was used, is over, or belongs to another principal",

@@ -138,6 +138,7 @@ class Reassembly:
 
     def clear(self) -> None:
         """Drop everything: the stream has ended."""
+        # Given back, or streams that have ended would use up the bounds of the connection.
         self._connection.count -= len(self._elements)
         self._connection.bytes -= sum(element.size for element in self._elements.values())
         self._elements.clear()

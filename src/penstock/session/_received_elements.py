@@ -22,4 +22,5 @@ class ReceivedElements:
 
     def total(self, outstanding: Iterable[int]) -> int:
         """Return how many elements have come. `outstanding` is the demand that is left on each open stream."""
+        # Demand without bound was not added when it was requested: it would be taken off for nothing.
         return self.requested - sum(left for left in outstanding if left < UNBOUNDED)

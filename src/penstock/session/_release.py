@@ -10,6 +10,7 @@ def release_session(session: Session) -> None:
     What asks for a stream afterwards gets the reason of the end, as before.
     """
     session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
+    # After the end, which the delegate is told of.
     session.delegate = session.streams.delegate = NO_OWNER
     session.streams.use.keepalive = session.streams.observers = None
     session.streams.drain.release()

@@ -52,6 +52,7 @@ class RequestData:
             raise TooMuchDataError
         channel, streams = self._channel, self._streams
         most = longest_data(channel.limits)
+        # Before the refusal: the rest of the data is under way, and must not count as odd when it comes.
         if length > most or not self._has_room(length):
             self._expect_late(length - len(first))
         if length > most:
@@ -87,6 +88,7 @@ class RequestData:
             return
         if cost := part_cost(part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part):
             self._channel.count_oddity(cost)
+            # That oddity may have been one too many.
             if self._channel.state.is_closing:
                 return
         self._add(stream_id, unfinished, part)
@@ -110,7 +112,9 @@ class RequestData:
             return
         if not unfinished.missing:
             stream = unfinished.stream
+            # Else the end of the stream would call `_drop` a second time, for an entry that is gone.
             stream.when_over = None
+            # First: `_drop` forgets the parts.
             data = unfinished.join()
             self._drop(stream_id)
             # Looked at again: data of other requests may have become whole since this request was opened.

@@ -55,7 +55,9 @@ def rewind(outbox: Outbox, position: int) -> None:
     """Let everything behind `position` be sent again, before what waits. Raises ProtocolError if it is not retained."""
     if outbox.retained is not None:
         data = outbox.retained.take_back(position)
+        # They are counted again when they are taken again.
         outbox.taken_bytes = position
+        # Waiting bytes go behind those that go again: the bytes of a direction keep their positions.
         data += outbox.buffer
         outbox.buffer = data
 
@@ -122,6 +124,7 @@ class ActiveResume:
         """Begin to count: the session is open. A server sends the token, and the seconds that it is good for."""
         self._session = session
         if token is not None:
+            # Four bytes of milliseconds: a longer time is told as 49 days.
             self._link.send(TOKEN, token + min(int(seconds * 1000), (1 << 32) - 1).to_bytes(4))
 
     def acknowledge(self) -> None:
@@ -142,6 +145,7 @@ class ActiveResume:
         new = session.received_bytes - self._acknowledged
         if new >= ACKNOWLEDGE_BYTES:
             self.acknowledge()
+        # More than the acknowledgements that came: else the bytes of one would call for the next, without end.
         elif self._due is None and new > _LONGEST_MESSAGE * self._acknowledgements:
             self._due = now + ACKNOWLEDGE_SECONDS
 
@@ -158,15 +162,18 @@ class ActiveResume:
 
     def received(self, type: int, body: bytes, _now: float, /) -> None:  # noqa: A002  # the wire's word
         """Take the token, or an acknowledgement."""
+        # Again, because only a message whose body came late was checked before.
         self.check_length(type, len(body))
         if len(body) != _LENGTHS[type]:
             return
         if type == TOKEN:
+            # A server was sent a token, and only servers give them.
             if self._link.role is Role.SERVER:
                 self._link.break_off(RESUME)
             else:
                 self._owner.on_token(body[:TOKEN_BYTES], int.from_bytes(body[TOKEN_BYTES:]) / 1000)
             return
+        # Counted, so that its own bytes call for no acknowledgement.
         self._acknowledgements += 1
         outbox = None if self._session is None else self._session.outbox
         if outbox is None or outbox.retained is None:
@@ -175,6 +182,7 @@ class ActiveResume:
         if not outbox.retained.acknowledge(int.from_bytes(body)):
             self._link.glitch()  # it says nothing new
         elif was_full and not outbox.retained.is_full:
+            # Nothing is to be sent, so nothing else would wake the writer, whose next turn lets the publishers go on.
             outbox.retained.has_new_room = True
             outbox.wake()
 
@@ -253,6 +261,7 @@ class ActiveResuming:
     def received(self, type: int, body: bytes, _now: float, /) -> None:  # noqa: A002  # the wire's word
         """Take what the other side says. It says it once."""
         due = ANSWER if self._link.role is Role.CLIENT else ASK
+        # The length again, because `check_length` sees only a message whose body came late.
         if type != due or len(body) != _LENGTHS[due] or self._takeover.said is not None:
             raise ProtocolError("a message that resumes a connection came twice, or from the wrong side", reason=RESUME)
         self._takeover.said = body[:TOKEN_BYTES], int.from_bytes(body[TOKEN_BYTES:])

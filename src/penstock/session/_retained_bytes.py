@@ -78,12 +78,14 @@ class RetainedBytes:
         self.acknowledged = position
         done = 0
         for piece in self._pieces or ():
+            # A piece goes as a whole: the transport may hold it still, and it must not change under it.
             if self._first + len(piece) > position:
                 break
             self._first += len(piece)
             done += 1
         if self._pieces is not None:
             del self._pieces[:done]
+            # An idle connection must not keep an empty list.
             if not self._pieces:
                 self._pieces = None
         # The small pieces are a copy, and may be cut. The others are kept as they are until their end is acknowledged.
@@ -107,6 +109,7 @@ class RetainedBytes:
         self.check(position)
         self.acknowledge(position)
         data = bytearray().join((*(self._pieces or ()), self._tail or b""))
+        # The piece that `position` lies in was kept as a whole.
         del data[: position - self._first]
         self._pieces = self._tail = None
         self.sent = self._first = position

@@ -46,10 +46,12 @@ class StallWatch:
             known, has_demand = before.get(stream.id), stream.demand > 0
             # With the time of the beginning: an id may be used again as soon as its stream has ended.
             if known is None or known[:3] != (has_demand, stream.progress, stream.began_at):
+                # Seen for the first time without any movement: it has stood since it began, and not since this look.
                 is_untouched = known is None and not stream.progress and stream.began_at is not None
                 since = stream.began_at if is_untouched and stream.began_at is not None else now
                 known = (has_demand, stream.progress, stream.began_at, since)
             seen[stream.id] = known
+            # Apart, because they have different causes: the subscriber does not request, or the publisher has nothing.
             longest, seconds = oldest[has_demand], now - known[3]
             if longest is None or seconds > longest[1]:
                 oldest[has_demand] = (stream, seconds)
@@ -95,6 +97,7 @@ class SessionCounts:
         serving, requests = self._session.streams.serving, self._session.channel.budgets.requests
         looks = [_look_at_sending(stream) for stream in serving.values()]
         without_demand, without_elements = self._sending.look(now, looks)
+        # An element that was requested and is not outstanding has come: so none is counted by itself.
         return DirectionCounts(
             streams=len(looks),
             opened=requests.streams,
@@ -110,6 +113,7 @@ class SessionCounts:
         streams, received = self._session.streams, self._session.channel.budgets.received
         # A stream that was cancelled leaves its place to another object, whose elements nothing waits for.
         opened = [stream for stream in streams.opened.values() if isinstance(stream, ReceivingStream)]
+        # Elements lower the demand that is left, and requests raise it: a stream moves if this number changes.
         looks = [StreamLook(stream.id, stream.outstanding, stream.outstanding, None) for stream in opened]
         without_demand, without_elements = self._receiving.look(now, looks)
         return DirectionCounts(

@@ -27,6 +27,7 @@ class StreamObservers:
 
     def add(self, active: ActiveExtension) -> bool:
         """Look up the methods of an extension. Return whether it has any of them."""
+        # Looked up once for the connection, and not by name for each stream.
         found = {name: method for name in METHODS if (method := getattr(active, name, None)) is not None}
         for name, method in found.items():
             self._methods[name].append(method)
@@ -43,6 +44,7 @@ class StreamObservers:
         """Return whether the service may decide on a stream now. If not, an extension holds it, has refused it, or has raised."""
         for method in self._methods["check_subscribe"]:
             answer = self._call(method, stream.id, stream.target)
+            # It has raised, or ended the connection: there is nothing left to decide on.
             if self._session.channel.state.is_closing:
                 return False
             # The first extension that does not agree decides: an extension behind it must not serve what this one holds.
@@ -60,6 +62,7 @@ class StreamObservers:
         # It may have ended, or was decided on before.
         if stream is None or stream.state is not SendingState.REQUESTED:
             return
+        # The drain may have begun while the extension held the stream.
         refusal = DRAINING if refusal is None and streams.drain.until is not None else refusal
         if refusal is None:
             streams.delegate.serve(stream)
@@ -70,6 +73,7 @@ class StreamObservers:
         """Tell that a stream of this side is about to be opened, and return the target to send."""
         for method in self._methods["before_subscribe"]:
             changed = self._call(method, stream_id, target)
+            # None leaves the target as it is; HOLD says that the extension has raised.
             target = target if changed is None or changed is HOLD else changed
         return target
 
@@ -96,6 +100,7 @@ class StreamObservers:
                 method()
             except Exception as error:  # boundary: an extension, perhaps of a plugin. The connection has ended already
                 warning = PluginError(f"an extension raised in closed(): {error!r}")
+                # For the log: the text alone does not say where it was raised.
                 warning.__cause__ = error
                 self._session.streams.delegate.on_warning(warning)
 

@@ -38,10 +38,12 @@ def setup_refusal(text: str) -> Rejected | None:
     that nothing was done. If penstock gives a reason only to clients that it has let in, the error stays ConnectionLost.
     """
     reason = connection_reason(text)
+    # Only clients that were let in get such a reason: the SETUP was accepted, in silence.
     if reason is not None and reason.ends_accepted:
         return None
     if text == AUTH:
         return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
+    # A client may send requests behind its SETUP without waiting for an answer, and they may have been acted on.
     no_room = no_room_refusal(text, processed=True)
     if no_room is not None:
         return no_room

@@ -72,6 +72,7 @@ class SilenceProbe:
     def _is_awaited(self) -> bool:
         """Return whether a stream is open besides the last probe."""
         streams = self._streams
+        # As a number: 1 if the last probe itself is one of the open streams.
         return bool(streams.serving) or len(streams.opened) - streams.cancelled.count > self._is_unanswered()
 
 

@@ -41,9 +41,11 @@ class TooLongFrames:
         elif frame_type in _STREAMS and stream_id and stream_id not in self._streams.serving:
             self._streams.receive_subscribe(stream_id, Request(_STREAMS[FrameType(frame_type)], b""), 1, TOO_LONG)
         elif frame_type == FrameType.CANCEL:
+            # A cancel has no data: the stream ends as it would without the rest of the frame.
             self._shapes.answering.pop(stream_id, None)
             self._streams.receive_cancel(stream_id)
         elif frame_type == FrameType.REQUEST_N and stream_id in self._streams.serving:
+            # The number is in the part that was skipped. Without it the stream would wait for demand that the peer believes to have sent.
             self._streams.serving[stream_id].cancel_with_error(TOO_LONG)
         else:
             # It names no stream that could end: a second SETUP, a message without an answer, a request with an id in use.
@@ -51,6 +53,7 @@ class TooLongFrames:
 
     def _end_opened(self, frame_type: int, stream_id: int, refusal: ProtocolError) -> None:
         stream = self._streams.opened.get(stream_id)
+        # It was cancelled here, or never opened.
         if not isinstance(stream, ReceivingStream):
             self._channel.count_oddity()
             return

@@ -19,6 +19,7 @@ class EarlyMessages:
         """Keep a message. Raises ProtocolError if all of them are too long."""
         # Encoded again, which costs a stranger's message a microsecond: the decoder does not tell how long it was.
         self._size += len(rsio.encode(message))
+        # Before the message is kept, so that a stranger cannot make this side hold more than the bound.
         self.check(0)
         self.messages.append(message)
 

@@ -83,9 +83,11 @@ class Encoding(ABC):
 
     def join_run(self, subscriber: int, elements: list[bytes], /) -> bytearray:
         """Return the messages of one or more elements."""
+        # Elements of one length have one header, which is encoded once for all.
         length = length_of_all(elements)
         if length >= 0:
             return join_same(self.next_header(subscriber, length), elements)
+        # Headers and elements by turns, in one list for one join: nothing is copied twice.
         parts = [b""] * (2 * len(elements))
         parts[::2], parts[1::2] = [self.next_header(subscriber, len(element)) for element in elements], elements
         return bytearray().join(parts)

@@ -111,6 +111,7 @@ class MessageDecoder(BufferedDecoder):
                 continue
             begin, position = position, position + number
             if position > len(data):
+                # The fields that were read so far are read again: to keep them would be a state for each kind of message.
                 return self.wait_for(position - start)
             values.append(data[begin:position])
         self.deliver(code, values)
@@ -143,6 +144,7 @@ class MessageDecoder(BufferedDecoder):
 
     def stream_of(self, subscriber: int) -> WireStream:
         """Return the stream of an element. Raises ProtocolError if it has not begun."""
+        # Below 0 until the acceptance, before which no element may come.
         stream = self.streams.get(subscriber)
         if stream is None or stream.element_size < 0:
             raise no_stream(subscriber)
@@ -219,6 +221,7 @@ class MessageDecoder(BufferedDecoder):
 
     def _read_numbers(self, data: bytes, position: int, count: int) -> tuple[tuple[int, ...], int]:
         numbers: list[int] = []
+        # Bounded: `check_length` has judged the count.
         for _ in range(count):
             number, position = self.read_number(data, position)
             if position < 0:
@@ -230,6 +233,7 @@ class MessageDecoder(BufferedDecoder):
         data, end = self._data, len(self._data)
         position = self._position
         while position < end and max_messages:
+            # The bound of one turn: a chunk of many small messages must not keep other tasks waiting.
             max_messages -= 1
             code = data[position]
             if code == layout.ON_NEXT:
@@ -245,6 +249,7 @@ class MessageDecoder(BufferedDecoder):
         if position == end:
             self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
             return False
+        # With turns left the rest is a part of one message, and more bytes must come.
         return not max_messages
 
     def _read(self, data: bytes, start: int, code: int, fields: Sequence[FieldKind]) -> int:
@@ -272,6 +277,7 @@ class MessageDecoder(BufferedDecoder):
                 self._has_hello = True
                 return _hello_of(code)(version=fields[0], extensions=tuple(fields[1]))
             case layout.GOODBYE:
+                # "replace", because the text is only shown: a wrong byte in it need not end anything.
                 return messages.Goodbye(reason=fields[0].decode("utf-8", "replace"))
             case layout.SWITCH_ENCODING:
                 return messages.SwitchEncoding(extension=fields[0])
@@ -280,6 +286,7 @@ class MessageDecoder(BufferedDecoder):
                 return messages.Subscribe(publisher=fields[0].decode("utf-8", "surrogateescape"), subscriber=fields[1], demand=fields[2])
             case layout.CANCEL:
                 return messages.Cancel(subscriber=fields[0])
+        # "replace", as in a goodbye.
         return messages.OnError(subscriber=fields[0], error=fields[1].decode("utf-8", "replace"))
 
 

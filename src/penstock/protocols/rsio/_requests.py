@@ -74,6 +74,7 @@ class ActiveRequests:
         length = 0
         if code == REQUEST_DATA and position > 0:
             length, position = decode_varint(body, position)
+        # Below 0 if the body ended within a number. The body is whole, so no further bytes of it come.
         if position < 0:
             raise ProtocolError(f"a message of type {code:#04x} ends within its first fields", reason="protocol:request")
         try:

@@ -56,6 +56,7 @@ class EncodingSwitch:
         chosen = next((each for each in of_client if each in mine and each in of_server), None)
         if chosen is None:
             return None
+        # Kept until the peer switches: its bytes before that are in the encoding of the start.
         self._agreed, self._agreed_id = make_encoding(mine[chosen]), chosen
         return chosen, self._agreed
 

@@ -94,6 +94,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
         parsed,
         _settings(service, registry, limits, on_violation),
         setup=bytes(setup),  # a copy: with `reconnect` it is sent again, and the program may change its bytearray meanwhile
+        # Credentials are an extension, so each connection of a block that reconnects shows them again.
         extensions=with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup),
         options=(options or TransportOptions()).within(limits),
         reconnect=reconnect,

@@ -55,6 +55,7 @@ class _MovingStream(BatchRelay[Any]):
     def open(self) -> None:
         """Subscribe over the connection of this time."""
         self._connection = self._peer.current()
+        # Made anew: an object that is kept would belong to the connection that drains.
         self._make().attach(self, self._scope, self._reader)
 
     def held(self) -> int:
@@ -77,10 +78,12 @@ class _MovingStream(BatchRelay[Any]):
             if self._requested:
                 subscription.request(self._requested)
         else:
+            # It was cancelled while this stream was being opened.
             subscription.cancel()
 
     def on_error(self, error: BaseException, /) -> None:
         if self._subscriber is not None and was_moved(error, self._connection):
+            # The stream of the old connection is over: a request from now on only adds to `_requested`.
             self._upstream = None
             self._peer.when_connected(self._on_connected)
         else:

@@ -74,6 +74,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await self._make_connection(await self._first_connection(nursery))
             # Only when everything was made: a task that runs cannot be taken back without a goodbye.
             peer = self._make_peer()
+            # Before the tasks run: a handler may look for the peer with the first message.
             self._connection.introduce(peer)
             nursery.start_soon(self._run, nursery)
         except BaseException as error:
@@ -81,6 +82,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             nursery.cancel_scope.cancel()
             await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):
+                # The error of trio would name neither the address nor the limit.
                 raise self._no_answer() from None
             raise
         return peer
@@ -112,6 +114,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             connection = self._checked(await transport.connect(self._url, options=self._options, nursery=nursery))
             try:
                 await connection.handshake(nursery)
+            # A cancel as well: the transport would stay open, and nothing else knows of it.
             except BaseException:
                 await self._abort(connection)
                 raise
@@ -148,6 +151,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 offers=[(dialect, settings)],
                 resumption=resumption,
             )
+        # As above: nothing else knows of this transport yet.
         except BaseException:
             await self._abort(connection)
             raise
@@ -157,16 +161,19 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         handover = ClientHandover(token, received)
         try:
             connection = await self._open_in_time(self._tasks)
+        # Nothing has answered yet, and the next attempt may find a server.
         except ConnectionLost as lost:
             raise NotNowError(str(lost)) from None
         except trio.TooSlowError:
             raise NotNowError(str(self._no_answer())) from None
+        # A fault of a plugin, or of the options: each further attempt would meet it.
         except PenstockError as error:
             raise ConnectionLost(str(error)) from error
         try:
             dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
             # The hello lists no encodings: what is said here stays in the encoding that it begins in.
             settings = settings_for(dialect, connection, attrs.evolve(self._extensions, encodings=()))
+            # It serves nothing, and no observer hears of it: it is there to ask one question, and then it is a link of the lost connection.
             task = new_connection(
                 connection,
                 attrs.evolve(self._settings, service=Service()),
@@ -177,6 +184,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             )
             await run_or_cut(task)
         finally:
+            # It was not handed over, so it is closed here. Shielded, because a cancel may have come.
             if handover.connection is None:
                 with trio.CancelScope(shield=True):
                     await self._abort(connection)

@@ -42,6 +42,7 @@ class Attempts:
         if pause is None:
             self._report(ReconnectStage.GIVEN_UP, error=error)
         else:
+            # The attempt that the pause leads to, and not the one that failed.
             self._report(ReconnectStage.RETRYING, more=1, wait=pause, error=error)
         return pause
 

@@ -56,6 +56,7 @@ class ReconnectingPeer(Peer):
         """Go on over that connection."""
         # Replaced before the waiting tasks are woken: they use it at once.
         self._connection = connection
+        # Handlers find the peer that the program has, and not that of a lost connection.
         connection.introduce(self)
         self._stop_waiting()
 
@@ -69,6 +70,7 @@ class ReconnectingPeer(Peer):
         back, self._back = self._back, None
         if back is not None:
             back.set()
+        # Moved out: a stream that is opened now may be refused again, and wait for the connection after this one.
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             self.when_connected(act)
@@ -231,6 +233,7 @@ class ReconnectingConnection(OpenConnection):
         try:
             await connection.run(nursery)
         finally:
+            # Also after a failure: the loop above would wait without end.
             needs_next.set()
 
     def _on_draining(self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event) -> None:
@@ -281,6 +284,7 @@ class ReconnectingConnection(OpenConnection):
         # Before the cancel: the task that it wakes looks here, and makes no further attempt if the program has left the block.
         self._left.set()
         self._away.cancel()
+        # The base class leaves the current connection only; those to servers that drain are left here.
         for connection in [each for each in self._draining if each.reason is None]:
             connection.leave("")
         await super().__aexit__(kind, error, trace)

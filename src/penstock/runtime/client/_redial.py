@@ -35,6 +35,7 @@ class ClientHandover(Handover):
         return self.takeover.said is not None
 
     async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
+        # Before the lost connection goes on: the bytes behind the server's answer belong to that one.
         stop_reading()
         await trio.lowlevel.checkpoint()
 
@@ -67,12 +68,14 @@ class ClientResumption(Resumption):
         return None
 
     def on_token(self, token: bytes, seconds: float) -> None:
+        # The shorter time of the two sides: after it one of them has given the connection up.
         self._token, self._seconds = token, min(seconds, self._limits.resume_timeout)
 
     def on_confirmed(self) -> None:
         """Do nothing: a client waits for nothing."""
 
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
+        # It was lost right behind the hello.
         if self._token is None:
             raise self.give_up(lost, "it was lost before the server gave it a token")
         last: Exception | None = None
@@ -80,13 +83,16 @@ class ClientResumption(Resumption):
         with trio.move_on_after(self._seconds):
             while True:
                 try:
+                    # The next token comes with the answer, because each has one use.
                     connection, self._token, position = await self._dial(self._token, self.received)
                 except NotNowError as failed:
                     last = failed
                 except ConnectionLost as refused:
+                    # No further attempt: each token has one use, and a server that does not know it will not know it later.
                     raise self.give_up(lost, str(refused)) from None
                 else:
                     return connection, position
+                # Random, so that the clients of one server do not come back together.
                 await trio.sleep(random.random() * pause)  # noqa: S311  # no secret
                 pause = min(2 * pause, LONGEST_PAUSE)
         why = "" if last is None else f"; the last attempt: {last}"

@@ -152,6 +152,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
 def _reading(registry: Registry, serializer: str | Serializer | None, type: Any) -> str | Serializer | None:
     """Return the serializer for elements, ``bytes`` if the program wants them as they are, or None to read them as announced."""
     loader = resolve_serializer(registry, serializer, type)
+    # The program has asked for bytes: no announcement of the publisher may change that.
     if loader is None and not serializer is type is None:
         return "bytes"
     return loader or serializer
@@ -230,6 +231,7 @@ def subscribe(
     """
     if isinstance(source, Log):
         refuse_unknown("subscribe(log)", remotely, ("partition", "start", "stop", "demand", "on_violation", "cleanup_timeout"))
+        # With a position: `stream.position` is that of the next element of the log.
         positioned: PositionedStream[bytes] = PositionedStream(demand=DEFAULT_DEMAND if demand is None else demand)
         return open_into(positioned, source.source(**remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
     if remotely:
@@ -242,6 +244,8 @@ def subscribe(
     # A misspelt option would be ignored without a word otherwise.
     if remotely:
         raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")
+    # None lets the source say how much to request ahead: behind latest() a buffer of 256 would hold old elements,
+    # and once gave a slow reader element 8 when the newest was 129.
     return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
 
 
@@ -309,6 +313,7 @@ class _RemoteUrl(Source[Any]):
 
     def starting_at(self, start: PlaceInStream) -> "_RemoteUrl":
         """Return the same publisher from another place on."""
+        # Another place than the typed name has, so the name as it was typed is not sent any more.
         name = self._name.at(start, self._name.stop)
         return _RemoteUrl(self._url, name, None, self._serializer, self._reconnect, self._opening, self._window_bytes)
 

@@ -260,6 +260,7 @@ class RemoteSubscription(Subscriber[Any], Subscription):
     def _refuse_position(self, asked: int, first: int) -> None:
         """End, because the publisher does not begin where this side has asked: elements would be missing, or come twice."""
         subscriber = self._subscriber
+        # First: no element from the wrong position may arrive.
         self.cancel()
         if subscriber is not None:
             text = f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The peer must act"
@@ -285,6 +286,7 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
         pause = self._attempts.pause_after(error, None if self._peer is None else self._peer.opened_at)
         self._pause = pause or 0.0
+        # None: the policy gives up.
         return pause is not None
 
     def _fail(self, error: BaseException) -> None:

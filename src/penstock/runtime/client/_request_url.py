@@ -55,6 +55,7 @@ async def request(
     Raises UsageError for a URL without a name, and for an unknown option. Checkpoints.
     """
     refuse_unknown("request()", connecting, {"type", "serializer", *ConnectOptions.__annotations__})
+    # Before `connect`, whose error would name another call than the program has made.
     check_in_trio("request()")
     # Parsed here and by `connect`: the name must be taken off the URL, which `connect` refuses.
     parsed = parse_url(url)

@@ -95,6 +95,7 @@ class _Sink(ElementSink, Subscription):
         if self._subscriber is None:
             return  # it has cancelled inside on_subscribe
         try:
+            # Behind on_subscribe: a subscriber that cancels in there needs no task.
             self._task = self._scope.spawn(lambda: self._read(scheme, text, options), name=f"penstock source {text}")
         # The scope has closed meanwhile: its nursery is over and takes no task.
         except UsageError as closed:
@@ -107,6 +108,7 @@ class _Sink(ElementSink, Subscription):
         self._requested.set()
 
     def cancel(self, /) -> None:
+        # First: elements that the plugin delivers from now on are dropped.
         self._subscriber = None
         if self._task is not None:
             self._task.cancel()
@@ -114,8 +116,10 @@ class _Sink(ElementSink, Subscription):
     # --- for the plugin
 
     async def wait_demand(self) -> int:
+        # Always: a plugin whose subscriber requests all the time must let other tasks run.
         await trio.lowlevel.checkpoint()
         while not self.demand:
+            # A new one for each wait, because an event of trio stays set.
             self._requested = trio.Event()
             await self._requested.wait()
         return self.demand
@@ -126,8 +130,10 @@ class _Sink(ElementSink, Subscription):
             return
         if len(elements) > self.demand:
             raise PluginError(f"a source delivered {len(elements):,} elements where {self.demand:,} were requested")
+        # Demand without bound is not counted down (rule 3.17).
         if self.demand < UNBOUNDED:
             self.demand -= len(elements)
+        # Before the elements: the subscriber requests more inside its call, by the bytes that have come.
         if self._window is not None:
             self._window.received += sum(map(len, elements))
         many = on_next_many_of(subscriber)
@@ -135,6 +141,7 @@ class _Sink(ElementSink, Subscription):
             many(elements)
             return
         for element in elements:
+            # It may have cancelled at the element before.
             if self._subscriber is not None:
                 subscriber.on_next(element)
 

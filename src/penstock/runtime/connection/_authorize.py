@@ -53,6 +53,7 @@ class Authorizer:
 
     def _reason(self, verdict: object, error: Exception | None) -> str:
         if error is not None:
+            # These two refuse. Another exception is a fault of the program.
             if not isinstance(error, NotAvailable | PublicError):
                 report(self._on_violation, error)
             return f"authorize raised {type(error).__name__}"

@@ -167,6 +167,7 @@ class ConnectionTask:
         """
         budget = self._settings.budget
         if budget is not None:
+            # Before the first byte: the bytes of a stranger are in the account, too.
             budget.add(self)
             self.session.channel.on_buffered = budget.note_bytes
         try:
@@ -179,6 +180,7 @@ class ConnectionTask:
                     if self._parts.leaving.is_set():
                         break
                     if self.handover is not None and self.handover.is_due(self.session):
+                        # The transport belongs to another connection task from now on, so no link is looked for.
                         await hand_over(self.handover, self._links.current, self._parts, self.identify().principal)
                         break
                     self._links.follow()
@@ -188,8 +190,10 @@ class ConnectionTask:
             if budget is not None:
                 budget.remove(self)
             if self._parts.resumption is not None:
+                # From now on no token leads here.
                 self._parts.resumption.close()
             access = self._events.access
+            # A connection that only asked to resume another one has no line: the other one goes on.
             if access is not None and (self.handover is None or self.handover.connection is None):
                 access.write_connection(self.session, self.identify())
             # An observer may count on it that nothing of the connection runs any more.
@@ -215,6 +219,7 @@ class ConnectionTask:
 
     def cut(self) -> None:
         """End at once and without a goodbye, for a peer that has not said hello: in a flood of such peers each must cost little."""
+        # The writer first: nothing is sent to this peer any more.
         self._links.current.writer.stop()
         self.session.end_of_input()
 
@@ -235,6 +240,7 @@ class ConnectionTask:
             return 0
         if self._parts.resumption is not None and self._parts.resumption.is_suspended:  # no link holds anything
             return self.session.held() + self._parts.runner.tasks * TASK_BYTES
+        # Of a link: bytes in flight, read ahead, and in the transport. The budget would not see them otherwise.
         return self.session.held() + self._links.current.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
@@ -277,6 +283,7 @@ class ConnectionTask:
         if self.handover is not None and self.handover.is_due(self.session):
             self._parts.timer.wake()  # the transport belongs to a connection that was open before
             return
+        # Forgotten at the hello. With the hashes in place of tokens, an idle connection takes 0.9 KiB for resume, and not 1.7.
         self.handover = None
         resumption = self._parts.resumption
         if resumption is not None:
@@ -284,6 +291,7 @@ class ConnectionTask:
                 self._links.keep(resumption)
                 self.counts.resumption = resumption
             else:
+                # The peer lacks the extension: a lost link ends this connection, as any other.
                 self._parts.resumption = None
         self.opened_at = trio.current_time()
         self._links.current.on_open()
@@ -318,6 +326,7 @@ class ConnectionTask:
         # The first reason counts: later ones only follow from it.
         if self.reason is None:
             self.reason = error
+            # The setup function must not run on for a client that is gone.
             self._incoming.close()
         self.is_open.set()
         self._parts.over.set()
@@ -402,6 +411,7 @@ async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, prin
     except ConnectionLost as refused:
         session.close(NOT_RESUMED, refused)
     else:
+        # Before the end of the session, which would close the transport that goes on.
         handover.connection = link.surrender()
         session.end_of_input()
 

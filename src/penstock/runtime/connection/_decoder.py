@@ -41,8 +41,10 @@ class Announced(Serializer):
 
     def find(self, name: str | None) -> Serializer | None:
         """Return the serializer for elements that are announced as `name`, or None if they stay bytes. Raises UsageError."""
+        # Bytes say nothing about their format, so the program's own choice stays.
         if name is None or (name == BYTES and self.otherwise is not None):
             return self.otherwise
+        # `penstock cat` shows texts as they are: its rules say which names stay bytes.
         if name in self.raw:
             return None
         try:
@@ -78,6 +80,7 @@ class AsAnnounced(Subscriber[Any]):
         try:
             found = self._announced.find(serializer)
         except UsageError as error:
+            # Upstream first: the peer is told to stop, and nothing that it sends could be read.
             self._upstream.cancel()
             subscriber.on_error(error)
             return subscriber
@@ -197,6 +200,7 @@ class Decoder(Subscriber[bytes], Subscription):
         self._position += len(loaded)
         if loaded:
             on_next_many(loaded)
+        # None are left unless one failed, or was read as None: on_next loads that one again, and ends the stream with its error.
         for element in elements[len(loaded) :]:
             self.on_next(element)
 
@@ -215,5 +219,6 @@ class Decoder(Subscriber[bytes], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None:
+            # First: elements that are under way must not arrive any more.
             self._subscriber = None
             self._upstream.cancel()

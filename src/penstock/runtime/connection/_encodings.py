@@ -53,6 +53,7 @@ def in_encoding_of_transport(registry: Registry, kinds: Sequence[DialectFactory]
     offer = registry.encodings.get(name)
     if offer is None:
         return kinds
+    # Without such a dialect the name meant something else.
     return [DialectInEncoding(kind, offer) for kind in kinds if takes_encodings(kind)] or kinds
 
 
@@ -80,6 +81,7 @@ class DialectInEncoding:
         self.default_extensions: frozenset[int] = kind.default_extensions
         # The dialect of a plugin may lack these two.
         self.examines_peers: bool = getattr(kind, "examines_peers", False)
+        # Without it the extension was left out over ALPN and WebSocket, and a lost connection was over.
         self.resumes: bool = getattr(kind, "resumes", False)
         self.alpn: str = f"{kind.alpn}+{offer.name}"
 

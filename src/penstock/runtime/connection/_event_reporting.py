@@ -173,6 +173,7 @@ class ConnectionEvents:
         tapped = self._tapped.get(stream)
         if tapped is None or tapped.is_passed_by:
             return call
+        # The row of on_subscribe: a request that a handler answers has no publisher that would signal it.
         tapped.use(call)
         return tapped
 
@@ -189,10 +190,12 @@ class ConnectionEvents:
         """
         if self._number:
             event = StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound, pattern=pattern)
+            # Before the tap: its first row belongs to a stream that observers know.
             self._events.stream_opened(event)
             if tapped is not None:
                 tapped.begin(self._events.tap(event))
         else:
+            # Reported with the hello; if none comes, never.
             self._early[stream, outbound] = publisher, pattern, tapped
         return self._now()
 
@@ -378,6 +381,7 @@ class ObservedStream(Subscriber[Any], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None:
+            # Before the cancel, inside which the publisher may signal.
             self._end(None, None)
             self._upstream.cancel()
 

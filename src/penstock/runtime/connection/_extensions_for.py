@@ -48,6 +48,7 @@ class NegotiableExtensions:
     def of(self, *, takes: bool, least: frozenset[int] = frozenset()) -> tuple[Extension, ...]:
         """Return the extensions for a dialect, by its `DialectFactory.takes_extensions` and its `DialectFactory.default_extensions`."""
         if self.given is not None:
+            # The extensions of the program replace the offers, and not those that its other options need.
             return self.given + self.added
         return tuple(extension for extension in self.offered if takes or extension.id in least) + self.added
 
@@ -95,6 +96,7 @@ def extensions_for(
 
     Without `encodings` these are all that are installed, or none if the program has given the extensions.
     """
+    # A program that names its extensions has decided: installed encodings are not added to them.
     if extensions is None:
         every = tuple(registry.encodings.values()) if encodings is None else tuple(encodings)
         return NegotiableExtensions(None, offered(registry, on_violation), every)
@@ -112,6 +114,7 @@ def offered(registry: Registry, on_violation: Report) -> tuple[Extension, ...]:
     """Return every sound extension that plugins offer; report the others."""
     made: list[Extension] = []
     for offer in registry.extensions.values():
+        # Made for the options that need it, such as `credentials`.
         if offer.on_demand:
             continue
         try:

@@ -59,6 +59,7 @@ class SessionPlaces(Places):
         """Do nothing: the session has forgotten the stream, and with it its place."""
 
     def keep(self, size: int, /) -> None:
+        # The session counts a stream no more when it has ended. Its tasks would be unbounded without this count.
         self._streams.stopping_publishers += 1
         self._streams.stopping_bytes += HANDLED * size
 
@@ -177,6 +178,7 @@ class IncomingRequests:
             if stream.is_ended:
                 return
             if reason:
+                # In the words for a missing name: a peer must not be able to probe for names.
                 stream.refuse(NO_SUCH, reason)
             elif self._session.streams.drain.until is not None:  # it drains since the function was called
                 stream.refuse(DRAINING)
@@ -236,6 +238,7 @@ class IncomingRequests:
         size = len(target.data)
         self._places.keep(size)
         on_drained = partial(self._places.free_kept, size)
+        # The task may outlive the connection: a client that has sent its message need not stay.
         scope = Scope(self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=on_drained)
         # A task, and not inline: the message was counted as a stream, and its scope frees the place.
         scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
@@ -294,6 +297,7 @@ class IncomingRequests:
 
     def _apply_verdict(self, verdict: object) -> None:
         if verdict is False:
+            # A fixed text: the function has given none.
             self._session.close(REFUSED)
             return
         # True and None accept, and say nothing about the client.

@@ -23,9 +23,11 @@ class LazyEvent:
         """Let all tasks that wait go on. It may be called again."""
         if self._is_set:
             return
+        # First: the callback and the tasks may ask `is_set`.
         self._is_set = True
         if self._event is not None:
             self._event.set()
+        # Moved out: the connection that it refers to must not be kept by its own event.
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
@@ -40,6 +42,7 @@ class LazyEvent:
     async def wait(self) -> None:
         """Wait until `set` is called. Checkpoints."""
         if self._is_set:
+            # As the wait of trio's event does when it is set already.
             await trio.lowlevel.checkpoint()
             return
         if self._event is None:

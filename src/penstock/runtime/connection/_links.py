@@ -101,6 +101,7 @@ class Links(Host):
     def limit(self, seconds: float) -> None:
         """Let the host end within that time."""
         self._deadline = min(self._deadline, trio.current_time() + seconds)
+        # The host may not have begun, and has no scope then: `on_begin` sets the deadline.
         if self._scope is not None:
             self._scope.deadline = self._deadline
 
@@ -120,6 +121,7 @@ class Links(Host):
         self.current.release()
         self._use = _ignore
         parts.links = parts.session.links = None
+        # A program may still hold a stream, and its requests ask for a writer.
         parts.requests.batcher.writer = NO_WRITER
         parts.timer.release()
         parts.runner.release()
@@ -152,11 +154,13 @@ class Links(Host):
                 connection = await self._connection_after(link)
                 if connection is not None:
                     self._start_link(connection)
+                    # The hellos were said on the first link, so each further transport is told here.
                     self.current.on_open()
                     if self._parts.resumption is None:
                         self.current.writer.start()
                     else:
                         self._parts.resumption.start_writer(self.current.writer.start)
+                    # Last: the reader that has ended goes on with the new link.
                     link.replaced.set()
         finally:
             self._following = None

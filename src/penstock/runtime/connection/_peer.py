@@ -324,6 +324,7 @@ class Peer:
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         if serializer is kind is None:
+            # Neither was given: the announcement of the publisher decides, and without one the elements stay bytes.
             return Announced(self._registry)
         return resolve_serializer(self._registry, serializer, kind)
 
@@ -333,6 +334,7 @@ class Peer:
 
 def _request_data(data: object) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
+        # A copy of a bytearray or memoryview: the message may wait while the program changes it.
         return bytes(data)
     if not isinstance(data, str):
         raise UsageError(f"a request's data is {type(data).__name__!r}; give bytes, or a text, which is sent as UTF-8")

@@ -53,6 +53,7 @@ class ReadAheadBuffer:
         if self._is_reading and not self._chunks:
             await self._arrival.wait()
         if not self._chunks:
+            # The task that read ahead is gone: nothing more comes from there.
             return await self._receive()
         data = self._chunks.popleft()
         self.held -= len(data or b"")

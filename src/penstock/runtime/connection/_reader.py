@@ -168,6 +168,7 @@ class Reader:
             # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
             # No tick follows this chunk otherwise, and an extension may have set the time of a refusal.
             self._timer.reschedule()
+            # Without reading, a client that left would be noticed only at the deadline, and its setup function would run on.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self._ahead_scope = trio.CancelScope()
             self._parts.nursery.start_soon(self._run_read_ahead, self._read_ahead, self._ahead_scope, name="penstock read-ahead")

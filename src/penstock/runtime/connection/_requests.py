@@ -269,6 +269,7 @@ class OutgoingRequests:
         self._streams = session.streams
         self._make_stream = partial(AnswerStream, batcher)
         self._events = events
+        # Through these the session sends at once, and leaves nothing to the task of the writer.
         session.channel.send_demand, session.channel.urge = self.send_demand, batcher.message_queued
 
     def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:

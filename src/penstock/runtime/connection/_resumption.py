@@ -69,6 +69,7 @@ class Resumption(ABC):
 
     def on_input(self) -> None:
         """Send on: the peer has sent its first bytes on the new link."""
+        # First: `on_input` is called for each chunk while it is true.
         self.is_awaiting = False
         self.on_confirmed()
         self._start_writer()
@@ -82,6 +83,7 @@ class Resumption(ABC):
     def begin(self, session: Session, links: ResumableLinks, peer: PeerIdentity) -> bool:
         """Return whether both sides have the extension, and begin to acknowledge. Called when the session opens, with its `peer`."""
         if self._active is None:
+            # Bytes were kept from the hello on, in case the peer has the extension.
             retain(session.outbox, None)
             return False
         self._session, self._links, self.principal = session, links, peer.principal
@@ -103,7 +105,9 @@ class Resumption(ABC):
         try:
             self._rewind(session, position)
         except ProtocolError as wrong:
+            # Closed here: nothing else knows of this link yet.
             await connection.abort()
+            # The peer counts bytes that were never sent, or has lost what it has acknowledged: no stream could go on.
             raise self.give_up(lost, str(wrong)) from None
         return connection
 
@@ -113,6 +117,7 @@ class Resumption(ABC):
             self._start_writer, self.is_awaiting = start, True
             return
         if self._active is not None:
+            # The client begins on a new link, also if it has nothing else to say.
             self._active.acknowledge()  # first of all: the server waits for something
         start()
 
@@ -126,7 +131,9 @@ class Resumption(ABC):
         rewind(session.outbox, position)
         self.resumed += 1
         if self._active is not None:
+            # The message that resumed has told how much has come, so the next acknowledgement counts from there.
             self._active.told()
+        # Optional: the dialect of a plugin may lack it.
         on_next_link: Callable[[], None] | None = getattr(session.channel.dialect, "on_next_link", None)
         if on_next_link is not None:
             on_next_link()

@@ -25,6 +25,7 @@ class ConnectionStatistics:
         return PeerStatistics(
             protocol=session.channel.dialect.name,
             transport=self._transport,
+            # A connection that is closing takes no request any more.
             is_open=opened_at is not None and not session.state.is_closing,
             age=None if opened_at is None else now - opened_at,
             sending=direction_statistics(peer, self._counts.sending(now)),

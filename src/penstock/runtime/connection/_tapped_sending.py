@@ -29,6 +29,7 @@ class TappedSending(TappedStream):
     @property
     def run(self) -> SharedBatch | None:
         """The open batch of the stream."""
+        # Asked for before elements are appended: those of before are counted now.
         if self._counter is not None:
             self._count_lent()
         return self._lend()
@@ -38,6 +39,7 @@ class TappedSending(TappedStream):
         if counter is None:
             self._stream.on_next(element)
             return
+        # First: the elements in the batch came before this one.
         self._count_lent()
         size = self._stream.element_size
         began = counter.elements(len(element) // size if size else 1, len(element))
@@ -51,6 +53,7 @@ class TappedSending(TappedStream):
         if counter is None:
             self._stream.on_next_many(elements)
             return
+        # As in on_next.
         self._count_lent()
         size, element_size = size_of(elements), self._stream.element_size
         began = counter.elements(size // element_size if element_size else len(elements), size)
@@ -76,6 +79,7 @@ class TappedSending(TappedStream):
 
     def request(self, n: int, /) -> None:
         if self._counter is not None:
+            # First, so that the rows have the order of the signals.
             self._count_lent()
         super().request(n)
 
@@ -89,6 +93,7 @@ class TappedSending(TappedStream):
         batch, counter = self._lent, self._counter
         if batch is None or counter is None:
             return
+        # Without a copy if all of the batch is new.
         new = batch.elements[self._seen :] if self._seen else batch.elements
         if new:
             self._seen += len(new)
@@ -96,5 +101,6 @@ class TappedSending(TappedStream):
 
     def _leave(self, kind: SignalKind) -> Subscriber[Any] | None:
         self._count_lent()
+        # The stream is over: nothing is appended any more, and the batch may go.
         self._lent = None
         return super()._leave(kind)

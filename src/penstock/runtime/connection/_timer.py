@@ -61,9 +61,11 @@ class SessionTimer:
     async def wait_until(self, is_reached: Callable[[], bool]) -> None:
         """Wait until `is_reached()` is true, and tick whenever something is due. Call `wake` when it may have become true."""
         while not is_reached():
+            # The scope is kept, so that another task can move its deadline while this one waits.
             with trio.CancelScope(deadline=self._due) as self._scope:
                 self._task = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._leave)
+            # The deadline was reached: only then is a tick due.
             if self._scope.cancelled_caught:
                 self._due = inf
                 self.reschedule()
@@ -76,6 +78,7 @@ class SessionTimer:
 
     def wake(self) -> None:
         """Let `wait_until` look again."""
+        # Taken out: a task may be rescheduled once only.
         task, self._task = self._task, None
         if task is not None:
             trio.lowlevel.reschedule(task)
@@ -89,6 +92,7 @@ class SessionTimer:
                 self.wake()
             return
         self._last_tick = trio.current_time()
+        # No tick is planned yet for messages that come from now on.
         self.covered_until = -inf
         due = self._tick(self._last_tick)
         # Whatever closed the session, it does so in a tick or before one: so this is the one place that looks.
@@ -103,6 +107,7 @@ class SessionTimer:
 
     def reschedule_soon(self, now: float) -> None:
         """Note that messages have arrived, at `now`. One tick within `TIMER_GRANULARITY` serves all of them."""
+        # The deadlines were once computed after each receive, which a round trip paid for.
         due = self._last_tick + TIMER_GRANULARITY
         # During the handshake every message may move a deadline.
         if now >= due or self._session.state is not ConnectionState.OPEN:
@@ -118,6 +123,7 @@ class SessionTimer:
     def pause(self) -> None:
         """Let the clock of the session stand still: its connection is suspended."""
         self._paused_at = trio.current_time()
+        # No deadline wakes the task while the clock stands. `go_on` sets the next one.
         self._due = self._scope.deadline = inf
 
     def go_on(self) -> None:
@@ -146,6 +152,7 @@ class SessionTimer:
         outbox, batcher = self._session.outbox, self._batcher
         if not outbox.is_empty:  # something else is about to send
             return self._real(self._session.tick(now - self.stood_still))
+        # The writer need not be woken for messages of the tick: they are sent below.
         batcher.is_requesting = True
         try:
             # May close the session: a handshake, a keepalive or a goodbye may be overdue.

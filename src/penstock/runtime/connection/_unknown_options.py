@@ -18,6 +18,7 @@ class NoOptions(TypedDict):
 
 def refuse_unknown(call: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raise UsageError if one of `given` is not in `known`, which are the options of `call`."""
+    # All of them in one error: a program that is ported has several.
     unknown = [name for name in given if name not in known]
     if unknown:
         faults = " ".join(f"{call} has no option {name!r}{_advice(name, known)}" for name in unknown)

@@ -50,6 +50,7 @@ class Place:
     def run_in(self, scope: trio.CancelScope) -> None:
         """Let `cancel` cancel `scope`. Each connection has its own: a shutdown reaches each one, and each says its own goodbye."""
         self._scope = scope
+        # It was cancelled before its task began.
         if self.is_cancelled:
             scope.cancel()
 
@@ -131,6 +132,7 @@ class Admission:
         """Let `place` count no more: its connection is about to close. It may be called again."""
         if place not in self._places:
             return
+        # While it still counts: both of these change the counts of its origin.
         self.suspend(place, is_suspended=False)
         self.on_hello(place)
         self._places.discard(place)
@@ -202,6 +204,7 @@ class Admission:
         oldest = next(iter(handshaking), None)
         if oldest is None:
             return False
+        # Its place is free now. Its file is open until the task has ended, and `wait_departed` bounds these.
         self.vacate(oldest)
         oldest.cut()
         self.on_cut(oldest, reason)

@@ -56,17 +56,21 @@ class AttendedConnection(ConnectionHost):
     async def attend(self, transport: AttendingTransport, connection: Connection) -> Connection | None:
         """Let `transport` attend `connection`. Raises TooSlowError if the client does not make itself known in time."""
         result: Connection | None = None
+        # From now on a shutdown asks this connection to end. Without it, it would cancel the task.
         self._place.drain = self._start_draining
         try:
             with self._scope:
+                # The transport may keep it until the client leaves, so the deadline is lifted by `recognise` and not here.
                 result = await transport.attend(connection, self)
         except (ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError):
+            # Nothing is reported, because a client may leave at any time.
             return None  # the client has gone
         except Exception as error:  # boundary: a transport may be a plugin
             report(self._settings.on_violation, error)
             return None
         finally:
             self._place.drain = None
+        # Then the deadline of the handshake has passed: `recognise` lifts it, and a shutdown sets the event first.
         if self._scope.cancelled_caught and not self.is_recognised and not self.is_draining:
             raise trio.TooSlowError
         return None if self._draining.is_set() else result
@@ -96,10 +100,12 @@ class AttendedConnection(ConnectionHost):
             if isawaitable(verdict):
                 verdict = await verdict
         except Exception as error:  # boundary: the program's function
+            # These three refuse. They are not reported, because a peer must not write lines of log.
             if not isinstance(error, NotAvailable | PublicError | Rejected):
                 report(self._settings.on_violation, error)
             verdict = None
         if verdict is None or verdict is False:
+            # From the arrival on, so that the time of a refusal tells nothing about the look at the credentials.
             await trio.sleep_until(began + REFUSAL_DELAY)
             raise AuthRefused("the credentials were refused", processed=False)
         return attrs.evolve(peer, principal=verdict)
@@ -114,6 +120,7 @@ class AttendedConnection(ConnectionHost):
         return self._streams.reserve(peer, held, on_full)
 
     def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
+        # A task that is started after `stop` would not be cancelled by it.
         if not self._streams.is_stopping:
             self._streams.scope.spawn(partial(function, *args), name=name)
 
@@ -125,6 +132,7 @@ class AttendedConnection(ConnectionHost):
         return AccessLog.if_enabled(self.address, accepted=True) is not None
 
     def write_access(self, peer: PeerIdentity, kind: str, fields: str) -> None:
+        # Asked for each line: the level of the logger may change while the connection lasts.
         access = AccessLog.if_enabled(self.address, accepted=True)
         if access is not None:
             access.write_line(peer, kind, fields)
@@ -136,4 +144,5 @@ class AttendedConnection(ConnectionHost):
         if self.is_recognised:
             self._scope.deadline = trio.current_time() + self.limits.drain
         else:
+            # A stranger has asked for nothing yet, so nothing is lost.
             self._scope.cancel()

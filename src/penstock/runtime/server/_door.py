@@ -24,6 +24,7 @@ class Door:
 def check_guard(service: Service, url: str, registry: Registry) -> None:
     """Raise UsageError if clients could get in without being examined, through a protocol that cannot examine them."""
     if service.authenticate is not None:
+        # Each of them: the client chooses which one it speaks.
         for kind in dialects_at(registry, parse_url(url)):
             check_examines(kind, kind.name)
     if service.is_guarded and parse_url(url).dialect is None:
@@ -37,6 +38,7 @@ def check_exposed(service: Service, url: str, registry: Registry) -> None:
     """Raise UsageError for an address that other machines reach, in the clear, if the service lets every client in."""
     parsed = listening_url(url)
     is_examined = service.authenticate is not None or service.is_guarded
+    # The transport is asked: only it knows which of its addresses leave the machine in the clear.
     if not is_examined and registry.transport(parsed.transport).is_exposed(parsed):
         raise UsageError(
             f"{url!r} is an address that other machines can reach, in the clear, and the service examines no client: everybody there could "

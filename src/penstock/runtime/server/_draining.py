@@ -84,6 +84,7 @@ class Draining:
 
     def shorten(self, seconds: float) -> None:
         """Give streams at most `seconds` from now on. A later end than before has no effect: the peers know the earlier one."""
+        # A time below 0 ends the streams now.
         self.until = min(self.until, trio.current_time() + max(0.0, seconds))
 
     def waits_for(self, name_of: Callable[[Any], str]) -> dict[str, int]:
@@ -115,8 +116,10 @@ class Draining:
         acted = 0
         # A copy: a connection that ends removes itself.
         for connection in tuple(self._running):
+            # A goodbye was said: it ends by itself, within its deadline.
             if connection.session.state.is_closing:
                 continue
+            # Told again if the drain was shortened, because the peer knows the later time.
             until = connection.session.streams.drain.until
             if until is None or until > self.until:
                 drain_connection(connection, self.until)

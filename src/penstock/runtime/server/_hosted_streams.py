@@ -60,6 +60,7 @@ class HostedStreams:
         self.scope = Scope(
             nursery,
             on_violation=settings.on_violation,
+            # A cleanup of five seconds would make a shutdown longer than `drain`.
             cleanup_timeout=min(CLEANUP_SECONDS, settings.limits.drain),
             max_hold_up=settings.limits.max_hold_up,
         )
@@ -83,6 +84,7 @@ class HostedStreams:
         reason = await self._refusal(name, peer)
         try:
             if reason:
+                # In the words for a missing name: a client must not learn which names exist.
                 raise NotAvailable(NO_SUCH)
             self._attach(name, peer, subscriber, protocol, events)
         except LimitExceeded as full:
@@ -93,6 +95,7 @@ class HostedStreams:
             # The text of these two is for the peer. A forbidden name has the answer of a missing one.
             raise (PublisherFailed(str(error)) if isinstance(error, FactoryFailed | UnfitPayload) else NotAvailable(NO_SUCH)) from None
         finally:
+            # A stream that was refused has no end that would write a line.
             if reason and events.access is not None:
                 events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
 
@@ -102,6 +105,7 @@ class HostedStreams:
         places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
         if not places.take():
             raise _no_place(limits)
+        # Elements that wait for a client that polls outlive their stream: without this they counted neither as places nor as bytes.
         reservation = _Reservation(held, on_full, self._settings, places)
         if self._settings.budget is not None:
             self._settings.budget.add(reservation)
@@ -112,6 +116,7 @@ class HostedStreams:
         settings, service = self._settings, self._settings.service
         if self.is_stopping:
             return STOPPED
+        # Judged here, because no decoder of penstock has read this name.
         if len(name.encode()) > settings.limits.max_name:
             return "the name is longer than Limits.max_name"
         # Both examine clients before anything is served. A transport that forgets it must not open the door.
@@ -137,17 +142,20 @@ class HostedStreams:
             began.append(events.report_stream(0, name, outbound=True, pattern=pattern))
             return StreamCount(partial(_report_end, events, name, pattern, began[0])) if events.wants_streams else None
 
+        # `authorized`: `_refusal` has asked the function.
         published = PublishedStreams(
             settings.service, settings.registry, places=places, on_violation=settings.on_violation, observe=observe, authorized=True
         )
         # The stream is reported as ended before its connection is reported as closed, and each of them once.
         hosted = HostedStream(subscriber, settings, partial(self._forget, None if events.wants_streams else events))
+        # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
             settings.budget.add(hosted)
         try:
             published.open(name, peer, hosted, self.scope)
         except NoPlace:
+            # Nothing was reported as opened, so nothing is reported as closed.
             self._forget(None, hosted)
             raise _no_place(limits) from None
         except BaseException:
@@ -199,6 +207,7 @@ class _ClientPlaces(Places):
         self._all = most_in_all
 
     def take(self) -> bool:
+        # Both bounds: a client with many addresses gets no more than all clients together.
         if self._counts[self._client] >= self._most or self._counts.total() >= self._all:
             return False
         self._counts[self._client] += 1
@@ -297,6 +306,7 @@ class HostedStream(Relay[Any]):
                 # A copy of a bytearray: the publisher may change it while it waits.
                 sendable.append(element if type(element) is bytes else bytes(element))
                 continue
+            # The elements before it arrive, and those behind it do not.
             break
         if sendable:
             self._pass_on(sendable)
@@ -306,6 +316,7 @@ class HostedStream(Relay[Any]):
 
     def end(self, error: PublisherFailed) -> None:
         """Cancel the publisher, and signal `error`."""
+        # Taken before `_detach`, which drops both sides.
         upstream = self._upstream
         subscriber = self._detach()
         if upstream is not None:
@@ -316,6 +327,7 @@ class HostedStream(Relay[Any]):
     def held(self) -> int:
         """Return the bytes that the client makes the server hold for this stream."""
         held = held_of(self._subscriber)
+        # Also without an element: the publisher's task is held for this client.
         return TASK_BYTES + (0 if held is None else held())
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
@@ -324,6 +336,7 @@ class HostedStream(Relay[Any]):
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:
+        # Moved out, because each kind of end comes here, and a stream ends once.
         on_end, self._on_end = self._on_end, None
         subscriber = super()._detach()
         if on_end is not None:

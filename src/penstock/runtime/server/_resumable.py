@@ -85,6 +85,7 @@ class ServerResumption(Resumption):
         """Do nothing: a server takes no token."""
 
     def on_confirmed(self) -> None:
+        # The client has got the last token, and says no earlier one again.
         for key in self._keys[:-1]:
             self._table.forget(key)
         self._keys = self._keys[-1:]
@@ -99,6 +100,7 @@ class ServerResumption(Resumption):
         finally:
             self._found = None
             self._report(is_suspended=False)
+        # Looked at, and not the time: a link may have come in the same pass as the deadline.
         following, self._next = self._next, None
         if following is None:
             raise self.give_up(lost, self.late)
@@ -106,6 +108,7 @@ class ServerResumption(Resumption):
 
     def close(self) -> None:
         super().close()
+        # A token of a connection that is over must lead nowhere.
         for key in self._keys:
             self._table.forget(key)
         self._keys = ()
@@ -120,9 +123,11 @@ class ServerResumption(Resumption):
         Raises ConnectionLost if the connection cannot go on.
         """
         links = self._links
+        # Before `check`: another principal must not learn anything about positions.
         if links is None or self.principal != principal:
             raise ConnectionLost("a client came back with a token that belongs to another principal")
         self.check(position)
+        # The later of two clients with one token goes on: the earlier one finds another number.
         self._attempt += 1
         number = self._attempt
         if self._found is None:
@@ -130,6 +135,7 @@ class ServerResumption(Resumption):
             over = self._link_over = trio.Event() if self._link_over is None else self._link_over
             links.drop()
             await over.wait()
+        # Looked at anew: the connection may have ended while this waited, and a later attempt goes first.
         session = self._session
         if session is None or self._found is None or number != self._attempt:
             raise ConnectionLost("the lost connection is over, or another client has come back with the same token")
@@ -182,6 +188,7 @@ class ServerHandover(Handover):
     async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         token, position = self.takeover.said or (b"", 0)
         resumption = self._table.find(token)
+        # The text is for the log of this side: the client gets one reason for every refusal.
         if resumption is None:
             raise ConnectionLost("a client came back with a token that is unknown, was used, or is over")
         try:
@@ -190,6 +197,7 @@ class ServerHandover(Handover):
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
+        # Before the answer: the bytes that the client sends behind it belong to the lost connection.
         stop_reading()
         self.takeover.answer(following, received)
 

@@ -145,6 +145,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         """The exception of `main`."""
 
     async def __aenter__(self) -> Self:
+        # Entered by hand, because `exit_nursery` has to leave it.
         self._manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._manager.__aenter__()
         return self
@@ -160,6 +161,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
 
     def on_signal(self, number: signal.Signals) -> None:
         """Note the signal and end everything in good order. It runs outside of all tasks, where an exception would end trio."""
+        # Only the first one comes here: `StopSignals` acts on the next one in its thread.
         self.received = number
         if number is signal.SIGTERM:
             self.waiting.cancel()  # `main` goes on during the drain
@@ -187,6 +189,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
 
 def describe_streams(streams: Mapping[str, int]) -> str:
     """Return a text with the number of streams, and the names that most of them have."""
+    # Equal numbers by name, so that a report has the same order each time.
     most = sorted(streams.items(), key=lambda each: (-each[1], each[0]))
     named = [f"{count} of {name or 'other requests'}" for name, count in most[:SHOWN_NAMES]]
     rest = sum(count for _, count in most[SHOWN_NAMES:])

@@ -40,6 +40,7 @@ class ServedConnections:
         """Keep what a connection has done that has ended."""
         self.running.pop(connection, None)
         done = statistics_of(connection)
+        # A connection that was cut before its hello was not accepted.
         self._accepted += connection.opened_at is not None
         self._sending = _done(self._sending, done.sending)
         self._receiving = _done(self._receiving, done.receiving)
@@ -68,6 +69,7 @@ class ServedConnections:
             received_bytes=self._received_bytes + sum(one.received_bytes for one in each),
             buffered_bytes=sum(one.buffered_bytes for one in each),
             memory_budget=self._budget.limit,
+            # A copy: a record does not change after the call.
             refused=MappingProxyType(dict(refused)),
             suspended=sum(one.is_suspended for one in each),
             resumed=self._resumed + sum(one.resumed for one in each),
@@ -76,4 +78,5 @@ class ServedConnections:
 
 def _done(sum_so_far: DirectionStatistics, last: DirectionStatistics) -> DirectionStatistics:
     """Add the numbers that only grow."""
+    # The other numbers are of now, and a connection that has ended has no streams.
     return attrs.evolve(sum_so_far, opened=sum_so_far.opened + last.opened, elements=sum_so_far.elements + last.elements)

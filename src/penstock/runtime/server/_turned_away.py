@@ -49,6 +49,7 @@ class TurnedAway:
 
     def take_place(self) -> bool:
         """Return whether a connection that is refused now may be answered. If so, its place is free when `answer` ends."""
+        # In this order, so that a token is spent only if a place is free.
         if self._answering >= self.most or not self._bucket.spend(1, trio.current_time()):
             return False
         self._answering += 1
@@ -75,11 +76,13 @@ class TurnedAway:
 
     async def _close(self, connection: Connection) -> None:
         try:
+            # Shielded: the file of the connection must be closed, also if the server stops.
             with trio.move_on_after(SECONDS, shield=True):
                 await connection.abort()
         except Exception as error:  # boundary: a transport may be a plugin
             report(self._on_violation, error)
         finally:
+            # Last: files are scarce here, and this one was open until now.
             self._answering -= 1
 
 
@@ -94,6 +97,7 @@ async def _tell(connection: Connection, reason: str, dialects: Sequence[DialectF
         last_words = refusal_for(first, reason, dialects, framed=connection.framed, unserved=unserved)
     if last_words:
         await connection.send(last_words)
+        # The end of this side tells the client that nothing follows.
         await connection.send_eof()
         await _read_out(connection)
 
@@ -105,4 +109,5 @@ async def _read_out(connection: Connection) -> None:
         data = await connection.receive()
         if data is None:
             return
+        # At least 1: a transport that returns empty chunks must not keep this loop running.
         left -= max(len(data), 1)

@@ -44,6 +44,7 @@ class Authorisation:
                 verdict.close()
             report(self._on_violation, UsageError("may_open returned an awaitable, so nothing is opened; make it a plain function"))
             raise Forbidden("may_open returned an awaitable")
+        # Unlike `authorize`, whose verdict must be True itself: any true value lets the peer in here.
         if not verdict:
             raise Forbidden(REFUSED_BY_HOOK)
         return True

@@ -38,4 +38,5 @@ class Handler:
         self.is_generator: bool = inspect.isasyncgenfunction(called)
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
+        # By keyword: a parameter behind a `*` may take the identity, too.
         return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)

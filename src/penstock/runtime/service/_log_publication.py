@@ -62,6 +62,7 @@ class LogPublication:
             )
         if not isinstance(log, Log) and log is not True:
             raise UsageError(f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the publisher returns the log")
+        # A text is an iterable of texts, each of one character.
         if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
             raise UsageError(f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in addresses=['tcp://10.0.0.5:7000']")
         self._name = name
@@ -71,6 +72,7 @@ class LogPublication:
     def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
         """Raise UsageError for a function whose parameters the log takes, and for one that yields."""
         names = {*pattern.parameters, *open_parameters(function, f"{self._name!r}")}
+        # A parameter of such a name would never get a value: `take_words` takes the word out of the query.
         if both := sorted(names.intersection(LOG_WORDS)):
             raise UsageError(f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; give it another name")
         called = called_function(function)
@@ -82,10 +84,12 @@ class LogPublication:
 
     def take_words(self, query: Words) -> Words:
         """Take the words of the log out of a query, and return them."""
+        # Most names have no query, and pay for one look at it.
         return {word: query.pop(word) for word in LOG_WORDS if word in query} if query else {}
 
     def source(self, made: object, words: Words) -> Source[bytes]:
         """Return what a name with these words leads to; `made` is what the function returned. Raises UnfitPosition."""
+        # The function goes before the log that was given: it may choose by the parameters of the name.
         log = made if isinstance(made, Log) else self._log
         if not isinstance(log, Log) or not (made is None or made is log or isinstance(made, str)):
             raise UsageError(
@@ -93,6 +97,7 @@ class LogPublication:
                 "partition, another Log, or None"
             )
         given = {word: self._once(word, texts) for word, texts in words.items()}
+        # Judged behind the function: a peer that may not have the name must not learn which partitions there are.
         partition = self._partition(log, made if isinstance(made, str) else None, given.get("partition"))
         if "positions" in given:
             return self._positions(log, partition, given)
@@ -110,6 +115,7 @@ class LogPublication:
         stop = None if "stop" not in given else places.get(given["stop"])
         if stop is None and "stop" in given:
             stop = self._number("stop", given["stop"])
+        # Checked here, and again by the log: here the peer gets the figures with its refusal.
         if not earliest <= first <= latest:
             raise self._unfit(str(not_retained(partition, first, earliest, latest)))
         if stop is not None and stop < first:
@@ -117,11 +123,13 @@ class LogPublication:
                 f"the stream would start at {first:,}, behind its stop at {stop:,}; partition {partition!r} has {earliest:,} "
                 f"up to, and not with, {latest:,}"
             )
+        # The number, and not the word: the peer is told this position, and the log may drop elements before the stream begins.
         return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
 
     def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
         if given["positions"] or given.keys() & {"start", "stop"}:
             raise self._unfit("?positions is one element about all that the log has: it takes partition, after and timeout, and no place")
+        # Without a partition all of them, in one element: a reader of a log with many needs one request.
         names = log.partitions if partition is None else (partition,)
         if "timeout" in given and "after" not in given:
             raise self._unfit("timeout bounds the wait of after=, which was not given")
@@ -166,6 +174,7 @@ class LogPublication:
 
     def _number(self, word: str, text: str) -> int:
         digits = text.removeprefix("-")
+        # isascii() as well: isdigit() is true of digits of other scripts, and of ² which int() refuses.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
             words = "" if word == "after" else ", 'earliest' or 'latest'"
             raise self._unfit(f"{word}={shown(text)} is no position{words}")
@@ -178,6 +187,7 @@ class LogPublication:
             seconds = float(text) if len(text) <= MOST_DIGITS else -1.0
         except ValueError:
             seconds = -1.0
+        # Written so that a NaN is refused, too.
         if not 0 <= seconds <= MOST_WAIT:
             raise self._unfit(f"timeout={shown(text)}; give seconds from 0 to {MOST_WAIT:g}")
         return seconds

@@ -95,6 +95,7 @@ class NamedHandler:
         # Told apart from a wrong name: the caller has found the request, and must change what it sends.
         if payload is None and self._needs_payload:
             raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")
+        # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None and not self._takes_payload:
             raise UnfitPayload(f"{self.route.pattern.text} takes no payload, and one of {len(payload)} bytes was sent")
         return NamedCall(self, function, payload)
@@ -141,6 +142,7 @@ class NamedCall(Handler):
     def _loaded(self, serializer: Serializer, payload: bytes) -> object:
         try:
             return serializer.loads(payload)
+        # The code of the payload's class has raised: a fault of this side, which is reported as one of the handler.
         except TypeCodeFailed:
             raise
         except (ProtocolError, UsageError) as error:

@@ -32,6 +32,7 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
             return
         size = self._size
         if not isinstance(element, bytes | bytearray | memoryview) or not element or len(element) % size:
+            # Upstream first: it must not signal behind the failure.
             self._upstream.cancel()
             self._fail(UsageError(f"a publisher with element_size={size} has published {shown(element)}; give whole elements, as bytes"))
             return
@@ -44,6 +45,7 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
         self._fail(error)
 
     def on_complete(self, /) -> None:
+        # Elements that wait go before the completion.
         self._completed = True
         self._deliver()
 
@@ -53,6 +55,7 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None:
+            # First: the publisher may signal from inside the cancel, and nothing may arrive then.
             self._subscriber = None
             self._upstream.cancel()
 
@@ -75,6 +78,7 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
                 many(part)
             else:
                 for element in part:
+                    # It may have cancelled at the element before.
                     if self._subscriber is not None:
                         subscriber.on_next(element)
         if self._subscriber is None or self._taken < len(self._elements):
@@ -84,4 +88,5 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
             subscriber.on_complete()
         elif self._demand and not self._asked:
             self._asked = True
+            # One piece at a time: no more than one is kept.
             self._upstream.request(1)

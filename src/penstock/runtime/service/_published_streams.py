@@ -286,6 +286,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
         if subscriber is not None:
             if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first
                 subscriber.on_subscribe(EndedSubscription())
+            # Before the signal: the failure is reported also if the subscriber raises.
             self._on_failure(error)
             try:
                 subscriber.on_error(error)

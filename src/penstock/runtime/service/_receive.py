@@ -103,6 +103,7 @@ def receive(
     Raises UsageError for a target that is neither, and for a name that is taken.
     """
     check_bytes(max_staged_bytes)
+    # Written so that a NaN is refused, too.
     if not max_staged_seconds > 0:
         raise UsageError(f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds")
     receiver: LogReceiver | FunctionReceiver
@@ -126,6 +127,7 @@ class LogReceiver:
     ) -> dict[str, Any]:
         """Keep what the peer publishes, and return how many elements it was."""
         names = self._log.partitions
+        # Before any element is taken: the commit would find the mistake only when all of them had come.
         if into and into not in names:
             raise PublicError(f"the log has no partition {shown(into)}; it has {shown(list(names))}")
         of = _batch_id(query, batch, run, attempt)
@@ -133,10 +135,13 @@ class LogReceiver:
         try:
             self._staging.begin(staged)
             try:
+                # With demand, so that the receiver sets the pace of the writer.
                 async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
                     async for elements in stream.batches():
                         self._staging.add(staged, elements)
+                # Only here: if the stream failed, the loop has raised, and the attempt is a part.
                 staged.is_whole = True
+            # A part of an attempt is never committed, so its room is freed at once.
             finally:
                 if not staged.is_whole:
                     self._staging.drop(staged)
@@ -147,11 +152,13 @@ class LogReceiver:
     async def commit(self, payload: Commit) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
         batch = _batch_id(payload.query, payload.batch)
+        # The answer to an earlier commit may have been lost.
         if self._staging.is_committed(batch):
             return {"is_first": False}
         found = self._staging.find(batch, payload.attempts)
         transaction = self._log.transaction(batch.transaction)
         try:
+            # In the order of the partitions of the batch, by which `find` has sorted.
             for attempt in found:
                 for at in range(0, len(attempt.elements), CHUNK):
                     await transaction.stage(attempt.elements[at : at + CHUNK], partition=attempt.into)
@@ -159,6 +166,7 @@ class LogReceiver:
         except (LimitExceeded, LogError) as error:
             # The peer must act, or its operator: the text says how.
             raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
+        # Only when the log has it: after a failure the batch is still staged, and can be committed when there is room.
         self._staging.commit(batch)
         return {"is_first": is_first}
 
@@ -179,6 +187,7 @@ class FunctionReceiver:
         self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
     ) -> dict[str, Any]:
         """Call the function with what the peer publishes, and return how many elements it was."""
+        # Refused before anything is taken: the writer would believe that its elements come once.
         if exact:
             raise PublicError(
                 "this receiver hands elements to a function, so each comes at least once: leave delivery=exactlyOnce out, or receive into "
@@ -187,6 +196,7 @@ class FunctionReceiver:
         if into:
             raise PublicError("this receiver has no log, so it has no partitions to choose from: leave the option partition out")
         of, count = _batch_id(query, batch, run, attempt), 0
+        # As above: a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
             async for elements in stream.batches():
                 await self._function(Received(of.query, of.batch, partition, count, elements))
@@ -208,6 +218,7 @@ class FunctionReceiver:
 
 def check_bytes(size: object) -> None:
     """Raise UsageError if `size` is no number of bytes from 1."""
+    # True is an int for Python, and would be a bound of one byte.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise UsageError(f"max_staged_bytes={shown(size)}; give a number of bytes, at least 1")
 

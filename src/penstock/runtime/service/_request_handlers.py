@@ -128,6 +128,7 @@ class HandlerCall(Subscription):
     def on_stream_end(self) -> None:
         """Free the place, or keep it while the handler runs. Call this once, when the stream of the answer has ended."""
         if self._is_running:
+            # Places are for handlers that run: one that shields itself has its place until it has stopped.
             self._place_kept = True
             self._calls.places.keep(len(self._data))
         else:
@@ -145,6 +146,7 @@ class HandlerCall(Subscription):
                 plain = self._handler.plain
                 value = await (self._handler(self._data, self._peer) if plain is None else plain(self._data))
         except Exception as error:  # boundary: the user's handler; rule 1.4
+            # Before the signal, as below: it ends the stream, and then the place is free at once.
             self._is_running = False
             self._fail(error)
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
@@ -153,6 +155,7 @@ class HandlerCall(Subscription):
             # Before the answer: on_next ends the stream, and then the place is free at once.
             self._is_running = False
             give = self._give
+            # One message, encoded in one step. A value and a completion would be two.
             if give is not None and value is not None and self._subscriber is not None:
                 # Taken out first, as in `_answer`.
                 self._subscriber = None

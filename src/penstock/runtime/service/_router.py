@@ -129,6 +129,7 @@ class Route:
             return self.function
         texts = {**{name: [text] for name, text in given.items()}, **query}
         if not texts.keys() <= self._readers.keys():
+            # The first by name, so that the text does not depend on the order of a set.
             raise NoMatch(f"{self.pattern.text} takes no parameter {min(texts.keys() - self._readers.keys())!r}")
         if not texts.keys() >= self._required:
             raise NoMatch(f"{self.pattern.text} needs the parameter {min(self._required - texts.keys())!r}, which was not given")
@@ -165,6 +166,7 @@ class Router:
             self._literal[route.pattern.text] = route
             self.literal_names.add(route.pattern.text.encode())
         else:
+            # In the order of `_routes`: the first one that matches a name is the most literal one.
             alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
             self.patterns[len(shape)] = alike
 

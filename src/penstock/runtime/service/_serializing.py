@@ -44,10 +44,12 @@ class Serializing(Subscriber[Any], Subscription):
                 data = dumps(element)
                 dumped.append(data if type(data) is bytes else dumped_bytes(data, self._serializer, element))
         except Exception as error:  # boundary: as in on_next
+            # Upstream first, as in on_next.
             self._upstream.cancel()
             failure = error
         # Also after a failure: the elements before the one that failed are delivered, as with single calls of on_next.
         on_next_many = on_next_many_of(self._subscriber)
+        # Not for an empty list: the first element may be the one that failed.
         if on_next_many is not None and dumped:
             on_next_many(dumped)
         else:

@@ -69,6 +69,7 @@ class Staging:
 
     def begin(self, attempt: Attempt) -> None:
         """Add an attempt. Raises LimitExceeded if there is no room."""
+        # An attempt has a price beside its elements, or empty ones would not be bounded.
         self._make_room(attempt, attempt.size)
         self._attempts[attempt] = None
         self.size += attempt.size
@@ -95,10 +96,12 @@ class Staging:
 
     def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
         """Return the attempts of a batch that `names` lists: partition, name and count. Raises PublicError if one is missing."""
+        # Whole ones only: a part may have the right count, although its end has not come.
         known = {(attempt.partition, attempt.name): attempt for attempt in self._attempts if attempt.of == batch and attempt.is_whole}
         found = []
         for partition, name, count in sorted(names):
             attempt = known.get((partition, name))
+            # A writer that counts otherwise has lost elements on the way.
             if attempt is None or len(attempt.elements) != count:
                 raise PublicError(
                     f"partition {partition} of batch {batch.batch} is not staged here, so nothing of the batch was committed: the receiver "
@@ -112,10 +115,12 @@ class Staging:
         self._committed[batch] = None
         if len(self._committed) > MOST_COMMITTED:
             del self._committed[next(iter(self._committed))]
+        # Earlier batches as well: a query commits its batches in order, so no commit names them any more.
         self._drop_all(each for each in self._attempts if each.of.query == batch.query and each.of.batch <= batch.batch)
 
     def abort(self, batch: BatchId, run: str) -> None:
         """Forget the attempts of one run of a batch."""
+        # Of this run only: one that has begun meanwhile keeps what it has staged.
         self._drop_all(each for each in self._attempts if each.of == batch and each.run == run)
 
     # --- inside
@@ -126,6 +131,7 @@ class Staging:
             return
         # A run that does not work any more staged these: the run of `attempt` has begun later.
         self._drop_all(each for each in self._attempts if each.of == attempt.of and each.run != attempt.run)
+        # Only now, and not by a timer: an old attempt may still be committed as long as there is room.
         self._drop_all(each for each in self._attempts if each.began <= attempt.began - self._max_seconds)
         if self.size + size > self._max_bytes:
             raise LimitExceeded(
@@ -136,5 +142,6 @@ class Staging:
             )
 
     def _drop_all(self, attempts: Iterable[Attempt]) -> None:
+        # A copy: `drop` changes the table that `attempts` goes through.
         for attempt in list(attempts):
             self.drop(attempt)

@@ -60,6 +60,7 @@ class CountingSubscriber(Subscriber[Any]):
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Count and pass on elements that the publisher has at hand."""
+        # All of them first, as in on_next.
         for element in elements:
             self._count.count(element)
         many = on_next_many_of(self._subscriber)

@@ -79,6 +79,7 @@ class StreamSlot:
         # A generator that still runs its cleanup counts, also if its last element was sent long ago.
         if scope.running:
             self._was_kept = True
+            # The data of its request counts with it: the code that still runs may hold that.
             self._places.keep(self._size)
         else:
             self._places.free()
@@ -90,4 +91,5 @@ class StreamSlot:
         if self._was_kept:
             self._was_kept = False  # a scope may start tasks again, and would report their end too
             self._places.free_kept(self._size)
+        # Also if no place was kept: the owner may have to send what the tasks have queued last.
         self._places.tasks_stopped()

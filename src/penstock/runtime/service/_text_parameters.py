@@ -202,6 +202,7 @@ def _read_float(text: str) -> float:
 def _read_decimal(text: str) -> Decimal:
     if not _NUMBER.fullmatch(text):
         raise ValueError(text)
+    # Decimal() also takes NaN, Infinity and 1_000. The pattern lets none of them through.
     return Decimal(text)
 
 
