@@ -5,7 +5,7 @@ import trio
 from trio.testing import assert_checkpoints
 
 from penstock.api import LimitExceeded, UsageError
-from penstock.logs import Retention, RingLog
+from penstock.logs import Retention, RingLog, Transaction
 from penstock.logs import _ring_log as ring_module
 from penstock.logs import _transaction as module
 
@@ -70,6 +70,45 @@ async def test_too_much_staged_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     assert repr(transaction) == "<transaction 'a': 3 elements staged>"
     assert await transaction.publish()
     assert repr(transaction) == "<transaction 'a': published>"
+
+
+async def test_two_tasks_that_stage_at_the_same_time_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them is refused. The other one's elements are staged."""
+    monkeypatch.setattr(module, "MOST_STAGED", 3)
+    log, refused = _log(), []
+    transaction = log.transaction("a")
+
+    async def stage() -> None:
+        try:
+            await transaction.stage([b"x", b"y"])
+        except LimitExceeded as error:
+            refused.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stage)
+        nursery.start_soon(stage)
+    assert len(refused) == 1
+    await transaction.publish()
+    assert log.latest() == {"0": 2}
+
+
+async def test_elements_that_are_staged_during_a_publish_are_refused(nursery: trio.Nursery) -> None:
+    """Otherwise they would be dropped without a word. After a publish that was cancelled they can be staged."""
+    log = _log()
+    await log.append([b"x"] * 4)  # it is full now
+    transaction = log.transaction("a")
+    await transaction.stage([b"y"])
+    with trio.CancelScope() as scope:
+        nursery.start_soon(_stage_refused, transaction, scope)
+        await transaction.publish()
+    assert scope.cancelled_caught
+    await transaction.stage([b"z"])
+
+
+async def _stage_refused(transaction: Transaction, scope: trio.CancelScope) -> None:
+    with pytest.raises(UsageError, match="is being published by another task"):
+        await transaction.stage([b"z"])
+    scope.cancel()
 
 
 async def test_an_id_is_a_short_text() -> None:

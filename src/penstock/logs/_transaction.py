@@ -27,13 +27,15 @@ class StagedTransaction(Transaction):
         self._staged: dict[int, list[bytes]] = {}
         self._count = 0
         self._size = 0
+        self._is_publishing = False
         self._is_published = False
 
     async def stage(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> None:
         index = self._index(partition)
         copied, size = check_elements(elements)
-        if self._is_published:
-            raise UsageError(f"transaction {self._id!r} is published; stage elements in a new transaction with another id")
+        # Before the checks: between them and the change no other task may stage. And a cancel leaves the transaction as it was.
+        await trio.lowlevel.checkpoint()
+        self._check_open()
         if self._count + len(copied) > MOST_STAGED or self._size + size > MOST_BYTES_AT_ONCE:
             raise LimitExceeded(
                 f"transaction {self._id!r} would stage {self._count + len(copied):,} elements of {self._size + size:,} bytes, and "
@@ -41,15 +43,17 @@ class StagedTransaction(Transaction):
                 limit="MOST_STAGED",
                 value=MOST_STAGED,
             )
-        # Before the change: a cancel leaves the transaction as it was.
-        await trio.lowlevel.checkpoint()
         self._staged.setdefault(index, []).extend(copied)
         self._count += len(copied)
         self._size += size
 
     async def publish(self) -> bool:
         appends = tuple(Append(index, tuple(each), sum(map(len, each))) for index, each in sorted(self._staged.items()))
-        is_first = await self._publish(Publish(self._id, appends))
+        self._is_publishing = True
+        try:
+            is_first = await self._publish(Publish(self._id, appends))
+        finally:
+            self._is_publishing = False
         # Only now: if the disk is full, or the task is cancelled, the program may publish the same elements again.
         self._is_published = True
         self._staged.clear()
@@ -58,3 +62,12 @@ class StagedTransaction(Transaction):
     def __repr__(self) -> str:
         state = "published" if self._is_published else f"{self._count:,} elements staged"
         return f"<transaction {self._id!r}: {state}>"
+
+    # --- inside
+
+    def _check_open(self) -> None:
+        if self._is_published:
+            raise UsageError(f"transaction {self._id!r} is published; stage elements in a new transaction with another id")
+        # They would not be in what is published, and would be dropped behind it.
+        if self._is_publishing:
+            raise UsageError(f"transaction {self._id!r} is being published by another task; stage elements before that")
