@@ -13,6 +13,7 @@ from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read
 
 KNOWN: Final = (
     "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted", "http.forwarded", "http.metrics", "http.cookie",
+    "http.proxy",
 )  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
