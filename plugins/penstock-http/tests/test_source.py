@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 from _site_in_memory import service, world
-from penstock_http import HttpSource
+from penstock_http import HttpSource, _source
 
 from penstock import (
     AuthRefused,
@@ -254,6 +254,20 @@ async def test_a_server_that_knows_the_draft_alone_is_read(autojump_clock: Clock
     assert server.asked[0] == "/p/x?request=8"
     assert server.asked[1] == "/s/1?request=0"
     assert trio.current_time() >= 9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *((None, 0), ("7", 7), ("0", 0), ("-5", 0), ("1e9", 0), ("999999999999", 300), ("soon", 0), ("", 0), ("inf", 0)),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 300),
+        ("Fri, 31 Feb 2099 23:59:59 GMT", 0),
+    ],
+)
+def test_a_retry_after_is_a_number_or_a_date(text: str | None, seconds: float) -> None:
+    """Obeyed for five minutes at most. A date that has passed, and any other text, say nothing."""
+    assert _source._seconds(text) == seconds
 
 
 async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock: Clock) -> None:

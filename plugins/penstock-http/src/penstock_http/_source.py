@@ -11,7 +11,9 @@ Rules of this file:
 
 import base64
 import re
+import time
 from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
 from typing import ClassVar, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -369,8 +371,12 @@ def _origin_of(parts: SplitResult) -> str:
 
 
 def _seconds(text: str | None) -> float:
-    """Return a Retry-After in seconds; 0 for a date, or for none."""
+    """Return a Retry-After in seconds; 0 for none, for a date that has passed, and for a text that is neither."""
+    if text is None:
+        return 0.0
     try:
-        return min(MAX_PAUSE, max(0.0, float(int(text or "0"))))
+        # A date of HTTP is one of the clock on the wall.
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
     except ValueError:
         return 0.0
+    return min(MAX_PAUSE, max(0.0, seconds))
