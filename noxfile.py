@@ -8,6 +8,7 @@ Rules of this file:
 * The interpreter that runs nox is the main one. Each further Python that runs on this machine gets a session `tests-3.x`.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -428,6 +429,35 @@ def h2spec(session: nox.Session) -> None:
         session.run("go", "install", "github.com/summerwind/h2spec/cmd/h2spec@latest", env={"GOBIN": str(folder)}, external=True)
         program = str(folder / "h2spec")
     session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
+
+
+# `nox -s plugins` runs these tests as well, and skips those whose program is missing.
+@nox.session(python=MAIN, default=False)
+def interop(session: nox.Session) -> None:
+    """Programs by others read servers of HTTP and WebSocket: curl, nghttp, Node.js, nginx, httpx, httpx2, anycorn. All are required."""
+    missing = [name for name in ("curl", "nghttp", "node", "nginx") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if missing:
+        session.error(f"missing programs: {', '.join(missing)} (Debian: curl, nghttp2-client, nodejs, nginx)")
+    folders = ("./plugins/penstock-websocket", _with_extras("plugins/penstock-http"))
+    _prepare(session, "interop", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", folder))))
+    for folder, names in INTEROP.items():
+        files = [f"{folder}/tests/{name}.py" for name in names]
+        session.run("pytest", "-rs", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, *files, *session.posargs)
+
+
+INTEROP = {
+    "plugins/penstock-http": (
+        "test_curl",
+        "test_push",
+        "test_node",
+        "test_httpx",
+        "test_nginx",
+        "test_one_port",
+        "test_asgi",
+        "h2/test_peers",
+    ),
+    "plugins/penstock-websocket": ("test_peers",),
+}
 
 
 @nox.session(python=MAIN, default=False)

@@ -12,6 +12,7 @@ import penstock
 from penstock.plugins import TransportOptions
 from tests._real_time import HANGS_AFTER
 from tests.browser._chromium import Page, run_chromium
+from tests.browser._cutting import serve_cutting_relay
 from tests.browser._pages import serve_pages
 from tests.browser._programs import CLIENT, run_node
 from tests.browser._service import service
@@ -74,6 +75,36 @@ async def test_a_page_of_an_origin_that_is_not_known_is_told_what_to_check() -> 
             return stream(url + "texts", {{ clock }}).next().catch((error) => `${{error.name}}: ${{error.message}}`);""")
     assert shown.startswith("ConnectionLost:")
     assert "http.origins" in shown
+
+
+EVENT_SOURCE = """
+    const created = await fetch(url + "numbers/9?request=10", { method: "PUT" });
+    const events = new EventSource(new URL(created.headers.get("Location"), created.url) + "/events?text=1");
+    const all = [];
+    await new Promise((resolve) => {
+      events.onmessage = (event) => all.push(JSON.parse(event.data).number);
+      events.addEventListener("rsio-complete", () => { events.close(); resolve(); });
+    });
+    return all;
+"""
+CLIENT_OF_EVENTS = f"""{IMPORT}{READ}
+    return (await read("numbers/9", {{ type: "json", delivery: "events" }})).map((element) => element.number);
+"""
+
+
+@pytest.mark.parametrize("script", [EVENT_SOURCE, CLIENT_OF_EVENTS], ids=["EventSource", "http.js"])
+async def test_events_that_are_cut_go_on_where_they_were(script: str) -> None:
+    """Cut behind an event, and inside one: the browser says in Last-Event-ID what it has, and gets the rest once."""
+    markers = [b"id: 2\n", b"id: 5\ndata: "]
+    async with _page(service) as (page, _):
+        server = await page.run("return new URL(url).origin;")
+        async with serve_cutting_relay(server, markers) as relay:
+            await page.run(f"globalThis.url = {json.dumps(f'{relay.url}/p/')};")
+            assert await page.run(script) == list(range(9))
+    assert markers == []
+    lines = b"\r\n".join(relay.requests).split(b"\r\n")
+    told = [line.partition(b": ")[2] for line in lines if line.lower().startswith(b"last-event-id")]
+    assert [int(value) for value in told] == [1, 4]
 
 
 async def test_a_page_shows_its_cookie_or_its_token() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 from _site_in_memory import service, world
-from penstock_http import HttpSource
+from penstock_http import HttpSource, _source
 
 from penstock import (
     AuthRefused,
@@ -72,7 +72,7 @@ class Plugin:
         self.wrap = wrap
         self.opened: list[str] = []
 
-    async def open(self, url: SplitResult, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
+    async def open(self, url: SplitResult, _proxy: object, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
         below = await MemoryTransport().connect(parse_url(f"memory://{url.hostname}"), options=options, nursery=nursery)
         assert isinstance(below, ByteConnection)
         self.opened.append(url.netloc)
@@ -256,6 +256,20 @@ async def test_a_server_that_knows_the_draft_alone_is_read(autojump_clock: Clock
     assert trio.current_time() >= 9
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *((None, 0), ("7", 7), ("0", 0), ("-5", 0), ("1e9", 0), ("999999999999", 300), ("soon", 0), ("", 0), ("inf", 0)),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 300),
+        ("Fri, 31 Feb 2099 23:59:59 GMT", 0),
+    ],
+)
+def test_a_retry_after_is_a_number_or_a_date(text: str | None, seconds: float) -> None:
+    """Obeyed for five minutes at most. A date that has passed, and any other text, say nothing."""
+    assert _source._seconds(text) == seconds
+
+
 async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock: Clock) -> None:
     """The draft's server sends all of it again."""
     elements, _ = await draft(
@@ -278,6 +292,11 @@ async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Cloc
         ([(201, {}, b"")], Rejected, "HTTP 201"),
         ([(301, {"Location": "/p/x"}, b"")] * 6, ConnectionLost, "redirected"),
         ([(201, {"Location": "ftp://x/y"}, b"")], ProtocolError, "none of HTTP"),
+        ([(201, {"Location": "http://[bad/s/1"}, b"")], ProtocolError, "none of HTTP"),
+        ([(201, {"Location": "http://site:99999/s/1"}, b"")], ProtocolError, "none of HTTP"),
+        ([(307, {"Location": "http://site:0/s/1"}, b"")], ProtocolError, "none of HTTP"),
+        ([(307, {"Location": "/s/a b"}, b"")], ProtocolError, "none of HTTP"),
+        ([(201, {"Location": "/s/\u00fc"}, b"")], ProtocolError, "none of HTTP"),
         ([CREATED, (301, {"Location": "/p/x"}, b"")], Rejected, "HTTP 301"),
         ([CREATED, (500, {"X-Rsio-Error": "true"}, b"out of stock")], PublisherFailed, "out of stock"),
         ([CREATED, (404, {"X-Rsio-Error": "true"}, b"")], Rejected, "HTTP 404"),
@@ -307,6 +326,13 @@ async def test_a_wrong_answer_ends_the_stream(
     assert ("/s/1/cancel" in server.asked) == is_known
 
 
+async def test_a_redirect_that_names_a_user_does_not_show_it(autojump_clock: Clock) -> None:
+    """The part before '@' is no part of the Host header, and is no credentials."""
+    _, server = await draft((307, {"Location": "http://ann:secret@site/p/y"}, b""), CREATED, (410, {}, b""), demand=8)
+    assert server.asked[1] == "/p/y?request=8"
+    assert not any(b"ann" in head or b"Authorization" in head for head in server.headers)
+
+
 async def test_a_redirect_to_another_origin_gets_no_credentials(autojump_clock: Clock) -> None:
     """One to the same origin does."""
     first, second = (
@@ -322,9 +348,15 @@ async def test_a_redirect_to_another_origin_gets_no_credentials(autojump_clock: 
     assert [b"secret" in head for head in second.headers] == [False, False]
 
 
-@pytest.mark.parametrize("url", ["http://site", "http://site/", "http://site/p/x?request=5", "http://site/p/x?a=1&request=2"])
-async def test_a_url_without_a_publisher_is_refused(url: str) -> None:
-    """At the call, and so is one that has the demand in it."""
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://site", "http://site/", "http:///p/x", "http://site/p/x#y", "http://[bad/p/x", "http://site:99999/p/x"),
+        *("http://site/p/x?request=5", "http://site/p/x?a=1&request=2", "http://site/p/a b", "http://site/p/\u00fc", "http://a:b@site/p/x"),
+    ],
+)
+async def test_a_url_that_names_no_publisher_is_refused(url: str) -> None:
+    """At the call. So is one that has the demand in it, a password, or characters that HTTP does not send."""
     with pytest.raises(UsageError):
         await read(url)
     with pytest.raises(UsageError, match="read its streams with subscribe"):

@@ -4,6 +4,7 @@ Rules of this file:
 
 * Nothing is sent twice by itself: a request that has failed is the caller's to repeat.
 * An answer that breaks the rules of HTTP, or ends before its body does, is ConnectionLost.
+* Through a proxy a request names the whole URL; TLS begins behind the answer to CONNECT.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,8 +15,9 @@ import attrs
 import h11
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded
+from penstock.api import AuthRefused, ConnectionLost, LimitExceeded, Rejected
 from penstock.plugins import ByteConnection, ConnectionFacts, SocketConnection, Tls, TlsConnection, TransportOptions, Url, open_tcp
+from penstock_http._client_proxy import Proxy
 
 READ_SECONDS: Final = 90.0
 """Seconds without a byte after which an answer counts as lost. Servers hold a poll for 25 s, and proxies for 60 s."""
@@ -23,6 +25,9 @@ READ_SECONDS: Final = 90.0
 MAX_HEAD: Final = 64 << 10
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _PORTS: Final = {"http": 80, "https": 443}
+
+RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses without X-Rsio-Error after which a request is repeated: a proxy or a server that has no time now."""
 
 
 @attrs.frozen
@@ -34,17 +39,21 @@ class Answer:
     """By name, in small letters; the last value of each."""
 
 
-Open = Callable[[SplitResult, TransportOptions, trio.Nursery], Awaitable[ByteConnection]]
+Open = Callable[[SplitResult, Proxy | None, TransportOptions, trio.Nursery], Awaitable[ByteConnection]]
 
 
-async def open_connection(url: SplitResult, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
-    """Connect to the server of `url`. Raises ConnectionLost."""
-    host = url.hostname or ""
-    stream, peer = await open_tcp(Url(transport="tcp", host=host, port=url.port or _PORTS[url.scheme]), options)
+async def open_connection(url: SplitResult, proxy: Proxy | None, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
+    """Connect to the server of `url`, or to the proxy; through the proxy for https://. Raises ConnectionLost, and what a proxy refuses."""
+    host, port = url.hostname or "", url.port or _PORTS[url.scheme]
+    first = (host, port) if proxy is None else (proxy.host, proxy.port)
+    stream, peer = await open_tcp(Url(transport="tcp", host=first[0], port=first[1]), options)
+    plain = SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
     if url.scheme == "http":
-        return SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
+        return plain
     tls = options.tls or Tls()
     try:
+        if proxy is not None:
+            await _open_tunnel(plain, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
         # In a thread: reading the system's authorities takes 50 ms, and would block every task.
         context = await trio.to_thread.run_sync(tls.client_context, ("http/1.1",))
         secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or host)
@@ -54,6 +63,17 @@ async def open_connection(url: SplitResult, options: TransportOptions, nursery: 
         await trio.aclose_forcefully(stream)
         raise
     return connection
+
+
+async def _open_tunnel(connection: ByteConnection, server: str, proxy: Proxy) -> None:
+    """Ask the proxy to pass all that follows to `server`."""
+    answer = await ClientConnection(connection, server).ask(server, proxy.headers, method="CONNECT")
+    if answer.status == 407:
+        raise AuthRefused(f"the proxy {proxy.name} wants other credentials than it got (HTTP 407)", processed=False)
+    if answer.status in RETRIED:
+        raise ConnectionLost(f"the proxy {proxy.name} has not reached {server} (HTTP {answer.status})")
+    if not 200 <= answer.status < 300:
+        raise Rejected(f"the proxy {proxy.name} refuses to connect to {server} (HTTP {answer.status})", processed=False)
 
 
 class ClientConnection:
@@ -69,9 +89,10 @@ class ClientConnection:
         """Whether another request may be sent: the last answer was read to its end, and its connection stays."""
         return self._parser.our_state is h11.IDLE
 
-    async def ask(self, target: str, headers: list[tuple[str, str]]) -> Answer:
-        """Send a PUT without a body, and return the head of its answer."""
-        request = h11.Request(method="PUT", target=target, headers=[("Host", self._host), ("Content-Length", "0"), *headers])
+    async def ask(self, target: str, headers: list[tuple[str, str]], *, method: str = "PUT") -> Answer:
+        """Send a request without a body, and return the head of its answer."""
+        length = [("Content-Length", "0")] if method == "PUT" else []
+        request = h11.Request(method=method, target=target, headers=[("Host", self._host), *length, *headers])
         data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
         try:
             await self._connection.send(data)

@@ -17,10 +17,11 @@ import trio
 
 from penstock.plugins import ConnectionHost
 from penstock_http._engine import METHODS, Engine
+from penstock_http._extra import is_origin, normal_origin
 from penstock_http._heads import Head
 from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
 from penstock_http._pages import Pages
-from penstock_http._settings import Settings, is_origin, normal_origin
+from penstock_http._settings import Settings
 
 SECRET_BYTES: Final = 24
 EXPOSED: Final = f"Content-Encoding, Location, Retry-After, X-Rsio-Error, X-Rsio-Idle-Timeout, {POSITION}, {REQUESTED}"

@@ -10,7 +10,10 @@ Rules of this file:
 """
 
 import base64
+import re
+import time
 from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
 from typing import ClassVar, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -30,21 +33,21 @@ from penstock.api import (
 )
 from penstock.plugins import ElementSink, SourceOptions, UrlSource
 from penstock_http._batches import LengthPrefixedReader, check_size, read_fixed_size
-from penstock_http._client_connection import Answer, ClientConnection, Open, open_connection
+from penstock_http._client_connection import RETRIED, Answer, ClientConnection, Open, open_connection
+from penstock_http._client_proxy import proxy_for
 from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
+from penstock_http._settings import settings_of
 from penstock_http._transport import WHY_NO_CONNECTION
 
 PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before each attempt to repeat a request. Together they are well below the 60 s after which a server forgets a subscription."""
-
-RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses without X-Rsio-Error after which a request is repeated: a proxy or a server that has no time now."""
 
 MAX_REDIRECTS: Final = 5
 MAX_PAUSE: Final = 300.0
 """Seconds that a Retry-After is obeyed for, at most."""
 
 MAX_TEXT: Final = 64 << 10
+_URL: Final = re.compile(r"[!-~]+", re.ASCII)
 EMPTY_PAUSE: Final = 0.5
 """Seconds between two polls of a server that does not hold them."""
 
@@ -59,12 +62,20 @@ class HttpSource(UrlSource):
         self._open = open_at
 
     def check(self, url: str, options: SourceOptions) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = _parts_of(url)
+        except ValueError as error:
+            raise UsageError(f"the URL is none of HTTP: {error}") from None
+        if parts.username is not None:
+            # The message does not repeat the text: it may contain a password, and messages are logged.
+            raise UsageError("a URL must not hold a user or a password (the part before '@'): URLs are logged; pass them as credentials")
         if not parts.hostname or parts.path in ("", "/") or parts.fragment:
             raise UsageError(f"{url!r} names no publisher; write its URL, for example http://127.0.0.1:7002/p/ticks/EURUSD")
         if any(part.partition("=")[0] == "request" for part in parts.query.split("&")):
             raise UsageError(f"{url!r} has the argument 'request', which is the demand; leave it out")
         authorization_of(options.credentials)
+        settings_of(options.transport)  # raises for a wrong option
+        proxy_for(parts, options.transport)
 
     async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
         async with trio.open_nursery() as nursery:
@@ -149,7 +160,7 @@ class _Reading:
             separator = "&" if urlsplit(url).query else "?"
             answer = await self._repeat(f"{url}{separator}request={demand}", [(REQUESTED, str(demand))])
             if answer.status == 201 and "location" in answer.headers:
-                self._stream = urljoin(url, answer.headers["location"])
+                self._stream = _followed(url, answer)
                 self._requested = demand
                 await self._skip()
                 return
@@ -158,7 +169,7 @@ class _Reading:
             redirects += 1
             if redirects > MAX_REDIRECTS:
                 raise ConnectionLost(f"{self._publisher} was redirected more than {MAX_REDIRECTS} times")
-            before, url = url, urljoin(url, answer.headers["location"])
+            before, url = url, _followed(url, answer)
             if _origin_of(urlsplit(url)) != _origin_of(urlsplit(before)):
                 # They were given for the origin of the URL, and a server must not send them elsewhere.
                 self._authorization = []
@@ -217,22 +228,25 @@ class _Reading:
     async def _ask(self, url: str, headers: list[tuple[str, str]]) -> Answer:
         parts = urlsplit(url)
         origin = _origin_of(parts)
-        if parts.scheme not in HttpSource.schemes or not parts.hostname:
-            raise ProtocolError(f"the server has sent the URL {printable(url)!r}, which is none of HTTP")
         if self._connection is not None and not (self._connection.is_ready and self._origin == origin):
             await self._drop()
+        proxy = proxy_for(parts, self._options.transport)
         connection = self._connection
         if connection is None:
+            limit = self._options.limits.handshake_timeout
             try:
-                with trio.fail_after(self._options.limits.handshake_timeout):
-                    below = await self._open(parts, self._options.transport, self._nursery)
+                with trio.fail_after(limit):
+                    below = await self._open(parts, proxy, self._options.transport, self._nursery)
             except trio.TooSlowError:
-                raise ConnectionLost(f"{origin} did not answer within {self._options.limits.handshake_timeout} s") from None
-            connection = self._connection = ClientConnection(below, parts.netloc)
+                raise ConnectionLost(f"{proxy.name if proxy else origin} did not answer within {limit} s") from None
+            connection = self._connection = ClientConnection(below, _authority_of(parts))
             self._origin = origin
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        is_own = origin == _origin_of(urlsplit(self._publisher))
-        return await connection.ask(target, [*headers, *(self._authorization if is_own else [])])
+        if origin == _origin_of(urlsplit(self._publisher)):
+            headers = [*headers, *self._authorization]
+        if proxy is not None and parts.scheme == "http":
+            return await connection.ask(origin + target, [*headers, *proxy.headers])
+        return await connection.ask(target, headers)
 
     # --- answers
 
@@ -310,7 +324,7 @@ class _Reading:
         if self._connection is not None:
             text = printable((await self._connection.whole_body(MAX_TEXT)).decode(errors="replace").strip())
         what = f"{text or 'the server gave no reason'} (HTTP {answer.status})"
-        if answer.status == 401:
+        if answer.status in {401, 407}:  # of the server, or of a proxy
             return AuthRefused(what, processed=False)
         if "x-rsio-error" in answer.headers and answer.status not in {403, 404, 409, 429}:
             return PublisherFailed(text or f"HTTP {answer.status}")
@@ -326,13 +340,43 @@ class _Reading:
             await connection.abort()
 
 
+def _parts_of(url: str) -> SplitResult:
+    """Return the parts of a URL of HTTP. Raises ValueError for any other text."""
+    if not _URL.fullmatch(url):
+        raise ValueError("give visible ASCII characters, and others percent-encoded")
+    parts = urlsplit(url)
+    if parts.scheme not in HttpSource.schemes or not parts.hostname or parts.port == 0:
+        raise ValueError("it has no host, or a wrong port")
+    return parts
+
+
+def _followed(url: str, answer: Answer) -> str:
+    """Return the URL that the Location of an answer leads to. Raises ProtocolError if it is none of HTTP."""
+    location = answer.headers["location"]
+    try:
+        found = urljoin(url, location)
+        _parts_of(found)
+    except ValueError:
+        raise ProtocolError(f"the server has sent the URL {printable(location)!r}, which is none of HTTP") from None
+    return found
+
+
+def _authority_of(parts: SplitResult) -> str:
+    """Return the host and the port, as the URL writes them: a user that a redirect names is left out."""
+    return parts.netloc.rpartition("@")[2]
+
+
 def _origin_of(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc}"
+    return f"{parts.scheme}://{_authority_of(parts)}"
 
 
 def _seconds(text: str | None) -> float:
-    """Return a Retry-After in seconds; 0 for a date, or for none."""
+    """Return a Retry-After in seconds; 0 for none, for a date that has passed, and for a text that is neither."""
+    if text is None:
+        return 0.0
     try:
-        return min(MAX_PAUSE, max(0.0, float(int(text or "0"))))
+        # A date of HTTP is one of the clock on the wall.
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
     except ValueError:
         return 0.0
+    return min(MAX_PAUSE, max(0.0, seconds))

@@ -48,6 +48,7 @@ FAULTS: dict[str, set[str]] = {
     "little-endian": {"batch-fixed-size", "batch-length-prefixed"},
     "lives-after-error": {"error-is-the-end"},
     "lost-costs-demand": {"lost-batch"},
+    "lost-is-mixed": {"lost-batch"},
     "lost-is-sent": {"lost-batch"},
     "malformed-goes-on": {"poll-demand-malformed", "request-more-malformed"},
     "malformed-taken": {"initial-demand-malformed", "poll-demand-malformed", "request-more-malformed"},

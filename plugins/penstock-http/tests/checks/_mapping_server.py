@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import attrs
 import h11
 import trio
+from penstock_tck.wire import large_element
 
 from penstock.plugins import Connection
 
@@ -19,7 +20,7 @@ PUBLISHERS: dict[str, Iterable[bytes]] = {
     "three": [b"one", b"two", b"three"],
     "one": [b"one"],
     "empty": [],
-    "large": [b"x" * 120_000] * 3,
+    "large": [large_element(number) for number in range(3)],
     "failing": [b"one"],
     "slow": [b"late"],
 }
@@ -96,6 +97,8 @@ class MappingServer:
         if stream is not None and stream.last is not None and self.fault != "lost-is-sent":
             stream.cursor = stream.last
             stream.demand -= self.fault == "lost-costs-demand"
+            if self.fault == "lost-is-mixed":
+                stream.elements.reverse()
 
     async def _next(self, parser: h11.Connection, connection: Connection) -> h11.Request | None:
         request = None

@@ -11,7 +11,7 @@ from _faults import FAULTS
 from _mapping_server import MappingServer
 from _site_in_memory import MemoryHttp, Plugin
 from penstock_http.checks import TABLE
-from penstock_tck.wire import OFFERS, Level, Result, Target, Verdict, WireTable, check_target, requirements
+from penstock_tck.wire import OFFERS, Level, Result, Target, Verdict, WireTable, check_target, large_element, requirements
 
 from penstock import PublicError, Service, serve, timer
 from penstock.builtin import MemoryTransport
@@ -84,7 +84,7 @@ def _service() -> Service:
     service.publish("three", [b"one", b"two", b"three"])
     service.publish("one", [b"one"])
     service.publish("empty", ())
-    service.publish("large", [b"x" * 200_000] * 5)
+    service.publish("large", [large_element(number) for number in range(5)])
     service.publish("slow", timer(0.25).map(lambda _: b"late"))
 
     @service.publisher("numbers")

@@ -17,7 +17,7 @@ from penstock_http.checks._subscribe_rows import SUBSCRIBES
 
 
 async def _connect(url: Url, options: TransportOptions, nursery: trio.Nursery) -> Connection:
-    return await open_connection(urlsplit(str(url)), options, nursery)
+    return await open_connection(urlsplit(str(url)), None, options, nursery)
 
 
 TABLE: Final = WireTable(schemes=("http", "https"), rows=join_tables(SUBSCRIBES, ELEMENTS, DELIVERY, ENDS, HTTP, OWN), connect=_connect)
