@@ -30,6 +30,9 @@ COPIED = ("src", "tests", "tck", "examples", "docs", "plugins", "clients", "noxf
 LAYERS = {
     "core": (["core/_sources.py"], ["core/test_sources.py"]),
     "wire": (["wire/*"], ["wire"]),
+    "session": (["session/*"], ["session"]),
+    "rsio": (["protocols/rsio/*"], ["protocols/rsio"]),
+    "operators": (["operators/*"], ["operators"]),
 }
 """The sources of each layer, and its tests. mutmut gives pytest the tests of a function by their ids, and pytest finds none of those whose
 parameters have a backslash in their text: with such tests, as the session and the codecs have them, no mutant is tested.
