@@ -34,8 +34,8 @@ LAYERS = {
     "rsio": (["protocols/rsio/*"], ["protocols/rsio"]),
     "operators": (["operators/*"], ["operators"]),
 }
-"""The sources of each layer, and its tests. mutmut gives pytest the tests of a function by their ids, and pytest finds none of those whose
-parameters have a backslash in their text: with such tests, as the session and the codecs have them, no mutant is tested.
+"""The sources of each layer, and its tests. mutmut gives pytest the ids of the tests of a function. If pytest does not find one of these ids,
+no mutant is tested. It does not find an id with an escaped backslash, as `ids=str` makes it of bytes with a line feed.
 """
 
 # mutmut adds calls between a function and its caller. This test counts them.
