@@ -32,6 +32,7 @@ class Form:
         self.error = error
         self.faults = faults
         self.kept: list[Any] = []
+        self.pause = 0.0  # the seconds that `Generator` needs for an element
 
     def subscribe(self, subscriber: Any, /) -> None:
         if subscriber is None:
@@ -291,7 +292,7 @@ class GeneratorLine(Line):
 
     async def numbers(self) -> AsyncGenerator[int, None]:
         for number in range(self.publisher.count):
-            await trio.lowlevel.checkpoint()
+            await trio.sleep(self.publisher.pause)
             yield number
 
     async def run(self) -> None:

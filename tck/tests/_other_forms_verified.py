@@ -136,6 +136,19 @@ def verification(form: str, fault: str, *, seeds: int = 300) -> type[PublisherVe
     return OtherForm
 
 
+class SlowGenerator(PublisherVerification):
+    """Each element takes 0.4 seconds. It declares a second: more than an element takes, and less than three elements take."""
+
+    eager_completion = True
+    multicast = True
+    settle_seconds = 1.0
+
+    def create_publisher(self, elements: int) -> Any:
+        publisher = FORMS["generator"](self.env.nursery, elements, frozenset())
+        publisher.pause = 0.4
+        return publisher
+
+
 def subscriber_verification(form: str, fault: str) -> type[SubscriberVerification]:
     """Return the verification of a subscriber of this form with this fault."""
     faults = frozenset({fault} - {HONEST})

@@ -16,6 +16,7 @@ from tck.tests._other_forms_verified import (
     NOT_IN,
     PROCESSOR_FAULTS,
     SUBSCRIBER_FAULTS,
+    SlowGenerator,
     alarms,
     fails,
     processor_verification,
@@ -51,6 +52,20 @@ def test_a_fault_of_a_processor_is_caught_in_another_form(fault: str) -> None:
 def test_a_form_without_a_fault_passes_every_check() -> None:
     """No check fails, and the whole set of checks was run."""
     assert alarms(verification("channel", HONEST, seeds=30)) == []
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "a_subscribe_inside_a_signal_of_another_is_served",
+        "a_cancel_inside_a_signal_of_another_is_obeyed",
+        "cancel_stops_a_stream_with_unbounded_demand",
+        "nothing_comes_after_a_cancel_inside_on_next",
+    ],
+)
+def test_several_elements_may_take_longer_than_settle_seconds(check: str) -> None:
+    """The checks wait as long as elements come: `settle_seconds` need not be the time of all of them."""
+    assert not fails(SlowGenerator, check)
 
 
 def test_each_switch_has_a_check() -> None:

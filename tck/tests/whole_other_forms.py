@@ -10,6 +10,7 @@ from tck.tests._other_forms_verified import (
     NOT_IN,
     PROCESSOR_FAULTS,
     SUBSCRIBER_FAULTS,
+    SlowGenerator,
     alarms,
     fails,
     processor_verification,
@@ -45,6 +46,7 @@ HONEST_FORMS = {
     **{form: verification(form, HONEST) for form in FORMS},
     **{f"{form}-subscriber": subscriber_verification(form, HONEST) for form in SUBSCRIBERS},
     "processor": processor_verification(HONEST),
+    "slow": SlowGenerator,
 }
 
 
