@@ -8,17 +8,23 @@ Rules of this file
   is awaited. A short stream with demand left may have ended before the cancel takes effect.
 """
 
+from functools import partial
 from typing import Any
 
 import trio
 
 from penstock.api import UNBOUNDED
+from penstock.testing import ManualSubscriber
 from penstock_tck._capabilities import COMPLETES, FAILED_PUBLISHER, SLOW_PUBLISHER
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
 _RUNAWAY = 5_000
 """After this many signals an endless publisher that ignores cancel() is stopped."""
+
+
+def _count(probe: ManualSubscriber) -> int:
+    return len(probe.elements)
 
 
 class CancellingChecks(PublisherStage):
@@ -51,7 +57,7 @@ class CancellingChecks(PublisherStage):
                 self.length(20), when_next=lambda asking, _, last=position: asking.cancel() if len(asking.elements) == last else None
             )
             probe.request(15)
-            await self.settle_all(lambda seen=probe: len(seen.elements))
+            await self.settle_all(partial(_count, probe))
             await self.expect_silence(probe)
 
     @check("1.8", elements=1)
