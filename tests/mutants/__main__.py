@@ -34,7 +34,7 @@ LAYERS = {
     "rsio": (["protocols/rsio/*"], ["protocols/rsio"]),
     "operators": (["operators/*"], ["operators"]),
 }
-"""The sources of each layer, and its tests. mutmut gives pytest the ids of the tests of a function. If pytest does not find one of these ids,
+"""The sources of each layer, and its tests. mutmut gives pytest the ids of the tests of a function. If pytest does not find one of these,
 no mutant is tested. It does not find an id with an escaped backslash, as `ids=str` makes it of bytes with a line feed.
 """
 
