@@ -13,6 +13,7 @@ Without a switch, each of them keeps the rules.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -44,7 +45,7 @@ class Form:
     lines: Callable[..., "Line"]
 
 
-class Line:
+class Line(ABC):
     """One subscription: the parts that all forms share."""
 
     def __init__(self, publisher: Form, subscriber: Any) -> None:
@@ -62,21 +63,21 @@ class Line:
 
     # ------------------------------------------------------------------ what a form defines
 
+    @abstractmethod
     def grant(self, n: float) -> None:
         """Add to the demand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def replace(self, n: float) -> None:
         """Forget the demand, and take this one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outstanding(self) -> float:
         """Return the demand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wake(self) -> None:
         """Signal, or have a task signal."""
-        raise NotImplementedError
 
     def stop(self) -> None:
         """End what the form has started."""

@@ -7,6 +7,7 @@
 | `TaskProcessor` | a task moves elements from a window of four to one subscriber. An error overtakes them |
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,7 +17,7 @@ import trio
 from penstock.api import IllegalDemand, add_demand, check_demand
 
 
-class OtherSubscriber:
+class OtherSubscriber(ABC):
     """The parts that both forms of a subscriber share. Handlers are called by `handle` and `handle_end`, in a task."""
 
     def __init__(
@@ -81,13 +82,13 @@ class OtherSubscriber:
 
     # ------------------------------------------------------------------ duties
 
+    @abstractmethod
     def begin(self) -> None:
         """Make the first request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def done(self) -> None:
         """An element was handled: request more if it is time."""
-        raise NotImplementedError
 
     def ask(self, n: int) -> None:
         if self.subscription is None or self.has("never-asks"):
