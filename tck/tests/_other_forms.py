@@ -80,7 +80,8 @@ class Line(ABC):
         """Signal, or have a task signal."""
 
     def stop(self) -> None:
-        """End what the form has started."""
+        """End what the form has started: nothing, unless a form says more."""
+        return
 
     # ------------------------------------------------------------------ calls
 
