@@ -410,12 +410,20 @@ def mutants(session: nox.Session) -> None:
     session.run("python", "tests/mutants", *session.posargs)
 
 
-# A minute or more: `nox -s tck` checks one of 15.
+# A minute or more: `nox -s tck` checks one of 15, and each fault in one form.
 @nox.session(python=MAIN, default=False)
 def altered(session: nox.Session) -> None:
-    """Check servers that alter one kind of message, each in one way: the wire check finds all that break a requirement."""
+    """Check servers that alter one kind of message, and objects with one fault in each form: the kit finds all that break a rule."""
     _prepare(session, "tests")
+    session.run("pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tck/tests", *SHARED)
     session.run("python", "tck/tests/wire", *session.posargs)
+
+
+@nox.session(python=MAIN, default=False)
+def jvm(session: nox.Session) -> None:
+    """Run the JVM's kit and penstock-tck over publishers with the same faults, and print a table. Needs Java 17 and Maven."""
+    _prepare(session, "tests")
+    session.run("python", "tck/tests/jvm")
 
 
 # h2spec is a program in Go, which most machines lack.

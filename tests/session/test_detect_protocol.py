@@ -129,7 +129,9 @@ def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, 
         assert len(sent) == 3 + int.from_bytes(sent[:3])
 
 
-@pytest.mark.parametrize("first", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"], ids=str)
+@pytest.mark.parametrize(
+    "first", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"], ids=["SSH", "SMTP", "EHLO"]
+)
 def test_a_client_of_a_text_protocol_gets_no_byte(first: bytes) -> None:
     """It would read any answer as a message of its protocol. The session is over at the next tick: such a client never says goodbye."""
     session = server()

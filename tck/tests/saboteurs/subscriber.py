@@ -76,6 +76,13 @@ class OverwritesItsDemand(ManualHonestSubscriber):
         self.due -= 1
 
 
+class RequestsAHundredAtMost(ManualHonestSubscriber):
+    """Of a larger number that it is told to request, it requests a hundred and forgets the rest."""
+
+    def request(self, n: int) -> None:
+        super().request(min(n, 100))
+
+
 class RequestsOneOnly(ManualHonestSubscriber):
     """It requests one element, and ignores the number that it is told to request."""
 
@@ -141,6 +148,7 @@ SABOTEURS = [
     ),
     subscriber_saboteur(DropsElementsInsideRequest, {"elements_signalled_inside_request_are_handled": "but handlers saw [1, 2, 3, 4]"}),
     subscriber_saboteur(OverwritesItsDemand, {"requested_numbers_add_up": "told to request 2 and 3, but requested 3 in all"}),
+    subscriber_saboteur(RequestsAHundredAtMost, {"requested_numbers_add_up": "told to request 300, but requested 100 in all"}),
     subscriber_saboteur(RequestsOneOnly, {"requested_numbers_add_up": "told to request 2 and 3, but requested 2 in all"}),
     subscriber_saboteur(
         RaisesAfterItsCancel,

@@ -486,9 +486,10 @@ class RsioServer:
 
     async def relay(self, served: ServedStream) -> None:
         self.next_id += 0 if self.has_fault("relay-id-reused") else 1
-        source = RelaySource(self.next_id, served)
+        demand = 1 if self.has_fault("relay-one-at-a-time") else RELAY_DEMAND  # no fault: a server may request as it likes
+        source = RelaySource(self.next_id, served, demand)
         self.sources[source.id] = source
-        await self.send(0x10, body=b"tick" if self.has_fault("relay-other-name") else b"tck", bare=varint(source.id) + varint(RELAY_DEMAND))
+        await self.send(0x10, body=b"tick" if self.has_fault("relay-other-name") else b"tck", bare=varint(source.id) + varint(demand))
         if self.has_fault("asks-for-none"):
             await self.send(0x11, source.id, 0)
 

@@ -65,7 +65,7 @@ class LongStreamChecks(PublisherStage):
                 break
             due += number
             probe.request(number)
-            await self.settle()
+            await self.settle_all(lambda: len(probe.elements))
             self.verify(len(probe.elements) == due, f"{probe.name} got {len(probe.elements)} of {due} elements, the last {number} at once")
         await self.expect_arrived(probe, due)
         await self.finish(probe)

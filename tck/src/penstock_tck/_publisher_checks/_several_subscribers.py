@@ -36,11 +36,11 @@ class SeveralSubscriberChecks(PublisherStage):
         self.subscribe(publisher, other)
         await other.expect_subscription()
         first.request(_ELEMENTS)
-        await self.settle()
+        await self._settle_all(first, other)
         if len(first.elements) < _ELEMENTS:
             first.request(_ELEMENTS)  # a publisher as fast as its slowest subscriber signals nothing before the other has requested
             other.request(_ELEMENTS)
-            await self.settle()
+            await self._settle_all(first, other)
         await self._expect_served(first, _ELEMENTS)
         await self._expect_served(other, _ELEMENTS)
         await self.finish(first, other)
@@ -61,12 +61,12 @@ class SeveralSubscriberChecks(PublisherStage):
 
         first = await self.open_on(publisher, when_next=subscribe_another)
         first.request(_ELEMENTS + 1)
-        await self.settle()
+        await self._settle_all(first, late)
         await self._expect_served(first, _ELEMENTS + 1)
         await late.expect_subscription()
         if len(late.elements) < _ELEMENTS:
             first.request(3 * _ELEMENTS)  # a publisher as fast as its slowest subscriber may have given all elements to the first already
-            await self.settle()
+            await self._settle_all(first, late)
         await self._expect_served(late, _ELEMENTS)
         await self.finish(first, late)
 
@@ -89,10 +89,13 @@ class SeveralSubscriberChecks(PublisherStage):
         await other.expect_subscription()
         other.request(_ELEMENTS)
         first.request(_ELEMENTS)
-        await self.settle()
+        await self._settle_all(first, other)
         await self._expect_served(first, _ELEMENTS)
         await self.expect_silence(other)
         await self.finish(first)
+
+    async def _settle_all(self, *probes: ManualSubscriber) -> None:
+        await self.settle_all(lambda: sum(len(probe.elements) for probe in probes))
 
     async def _expect_served(self, probe: ManualSubscriber, count: int) -> None:
         """Expect at least this many elements. Checkpoints."""

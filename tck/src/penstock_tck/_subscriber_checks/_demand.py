@@ -12,6 +12,7 @@ from penstock_tck._verification import resolve
 _SENT_AT_MOST: Final = 512
 _SYNCHRONOUS: Final = 5
 _LONG: Final = 400
+_LARGE: Final = 300
 
 
 class SubscriberDemandChecks(SubscriberStage):
@@ -107,13 +108,14 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("3.8", needs=[TRIGGERS_REQUEST])
     async def requested_numbers_add_up(self) -> None:
-        """Tells it to request 2 and then 3, once without a pause and once with settling between them, sends the elements that it requests,
-        and expects it to request 5 in all, in any number of requests.
+        """Tells it to request 2 and then 3, once without a pause and once with settling between them; then tells a fresh one to request
+        300. Sends the elements that it requests, and expects it to request the sum in all, in any number of requests.
 
         If this fails, look at the code between yours and request(): no number may get lost or replace another.
         """
-        await self._expect_five_requested(pause=False)
-        await self._expect_five_requested(pause=True)
+        await self._expect_requested(2, 3, pause=False)
+        await self._expect_requested(2, 3, pause=True)
+        await self._expect_requested(_LARGE, pause=True)
 
     @check("2.8", needs=[TRIGGERS_CANCEL])
     async def late_elements_after_a_cancel_are_accepted(self) -> None:
@@ -130,11 +132,11 @@ class SubscriberDemandChecks(SubscriberStage):
         await self.make_request(1)
         await self.settle()
 
-    async def _expect_five_requested(self, *, pause: bool) -> None:
+    async def _expect_requested(self, *numbers: int, pause: bool) -> None:
         upstream = await self.attach_fresh()
         before = upstream.requested
-        wanted = add_demand(before, 5) if before else 5
-        for n in (2, 3):
+        wanted = add_demand(before, sum(numbers)) if before else sum(numbers)
+        for n in numbers:
             await resolve(self.trigger_request(n))
             if pause:
                 await self.settle()
@@ -144,5 +146,6 @@ class SubscriberDemandChecks(SubscriberStage):
                 break
             await self.feed(upstream, 1)
         asked = upstream.requested - before
-        self.verify(upstream.requested >= wanted, f"it was told to request 2 and 3, but requested {asked} in all")
+        told = " and ".join(map(str, numbers))
+        self.verify(upstream.requested >= wanted, f"it was told to request {told}, but requested {asked} in all")
         await self.finish_upstream(upstream)

@@ -1,0 +1,7 @@
+package kit;
+
+public class CancelIgnoredTest extends NumbersVerification {
+    public CancelIgnoredTest() {
+        super("cancel-ignored");
+    }
+}

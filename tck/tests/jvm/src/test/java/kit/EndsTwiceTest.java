@@ -1,0 +1,7 @@
+package kit;
+
+public class EndsTwiceTest extends NumbersVerification {
+    public EndsTwiceTest() {
+        super("ends-twice");
+    }
+}

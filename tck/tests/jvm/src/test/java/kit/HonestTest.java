@@ -1,0 +1,7 @@
+package kit;
+
+public class HonestTest extends NumbersVerification {
+    public HonestTest() {
+        super();
+    }
+}

@@ -1,0 +1,7 @@
+package kit;
+
+public class RequestInACheckpointForgottenTest extends NumbersVerification {
+    public RequestInACheckpointForgottenTest() {
+        super("request-in-a-checkpoint-forgotten");
+    }
+}

@@ -1,0 +1,7 @@
+package kit;
+
+public class RequestInsideOnNextTwiceTest extends NumbersVerification {
+    public RequestInsideOnNextTwiceTest() {
+        super("request-inside-on-next-twice");
+    }
+}

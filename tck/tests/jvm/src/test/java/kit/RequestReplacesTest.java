@@ -1,0 +1,7 @@
+package kit;
+
+public class RequestReplacesTest extends NumbersVerification {
+    public RequestReplacesTest() {
+        super("request-replaces");
+    }
+}
