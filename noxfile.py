@@ -264,10 +264,12 @@ LONG = ("plugins/penstock-http", "plugins/penstock-websocket")
 # Some five minutes: `nox -s plugins` takes one pair of each kind.
 @nox.session(python=MAIN, default=False)
 def conformance(session: nox.Session) -> None:
-    """The test kit and the wire check over every transport (ws:// and wss:// too) in every encoding: compact, msgpack, protobuf."""
+    """The test kit and the wire check over every transport (ws:// and wss:// too) in every encoding, and the kit over `penstock.aio`."""
     plugins = ("websocket", "msgpack", "protobuf")
     _prepare(session, "tests", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
-    session.run("pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tests/conformance", *(session.posargs or SHARED))
+    session.run(
+        "pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tests/conformance", "tests/tck", *(session.posargs or SHARED)
+    )
 
 
 SPARK = "plugins/penstock-spark"  # its session installs 600 MB

@@ -7,11 +7,15 @@ import pytest
 
 from penstock import aio
 from penstock.api import (
+    ConnectionLost,
     IllegalDemand,
+    ProtocolError,
     StreamState,
     UsageError,
 )
-from tests.aio._run import connected
+from penstock.plugins import Reconnect
+from tests.aio._run import connected, run
+from tests.blocking._positioned import cutting_server
 from tests.blocking._trio_server import Quote, Served, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
@@ -182,3 +186,62 @@ def test_leaving_a_stream_stops_its_publisher(served: Served) -> None:
             await asyncio.sleep(0.01)
 
     connected(served, read)
+
+
+def test_a_stream_goes_on_at_its_position() -> None:
+    """Over three connections no element is missing, and none comes twice."""
+
+    async def main(url: str) -> list[tuple[bytes, int | None]]:
+        async with aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
+            async with peer.subscribe("ticks", stop="latest", demand=8) as stream:
+                assert stream.position is None
+                return [(element, stream.position) async for element in stream]
+
+    with cutting_server() as (url, names):
+        seen = run(main(url))
+    assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
+    assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]
+
+
+def test_a_stream_without_a_policy_ends_and_has_its_position() -> None:
+    """The program subscribes again with it."""
+
+    async def main(url: str) -> None:
+        async with aio.connect(url) as peer, peer.subscribe("ticks", start=9) as stream:
+            with pytest.raises(ConnectionLost):
+                _ = [element async for element in stream]
+            assert stream.position == 13
+
+    with cutting_server() as (url, _):
+        run(main(url))
+
+
+def test_a_gap_is_never_silent() -> None:
+    """A publisher that goes on in another place fails the stream."""
+
+    async def main(url: str) -> None:
+        async with aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer, peer.subscribe("ticks") as stream:
+            with pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
+                _ = [element async for element in stream]
+
+    with cutting_server(jump=1) as (url, _):
+        run(main(url))
+
+
+def test_leaving_ends_a_stream_that_waits_to_go_on() -> None:
+    """Its task does not wait for a connection that never comes."""
+
+    async def read(stream: aio.Stream[bytes]) -> None:
+        async with stream:
+            with pytest.raises(ConnectionLost, match="this side closed"):
+                _ = [element async for element in stream]
+
+    async def main(url: str) -> None:
+        async with aio.connect(url, reconnect=Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)) as peer:
+            task = asyncio.create_task(read(peer.subscribe("ticks")))
+            while peer.is_connected:
+                await asyncio.sleep(0.01)
+        await task
+
+    with cutting_server() as (url, _):
+        run(main(url))

@@ -6,12 +6,16 @@ import pytest
 
 from penstock import blocking
 from penstock.api import (
+    ConnectionLost,
     IllegalDemand,
+    ProtocolError,
     StreamState,
     StreamTimeout,
     UsageError,
 )
+from penstock.plugins import Reconnect
 from tests._real_time import HANGS_AFTER
+from tests.blocking._positioned import cutting_server
 from tests.blocking._trio_server import Quote, Served, serving
 
 SECONDS = HANGS_AFTER
@@ -148,3 +152,43 @@ def test_a_large_element_and_the_byte_window(served: Served) -> None:
         for element in stream:
             assert len(element) == 1 << 20
             assert stream.statistics().outstanding <= 4
+
+
+def test_a_stream_goes_on_at_its_position() -> None:
+    """Over three connections no element is missing, and none comes twice."""
+    with cutting_server() as (url, names), blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
+        with peer.subscribe("ticks", stop="latest", demand=8, timeout=SECONDS) as stream:
+            assert stream.position is None
+            seen = [(element, stream.position) for element in stream]
+    assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
+    assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]
+
+
+def test_a_stream_without_a_policy_ends_and_has_its_position() -> None:
+    """The program subscribes again with it."""
+    with cutting_server() as (url, names):
+        with blocking.connect(url) as peer, peer.subscribe("ticks", start=9, timeout=SECONDS) as stream:
+            with pytest.raises(ConnectionLost):
+                list(stream)
+            assert stream.position == 13
+        with blocking.connect(url) as peer:
+            assert [*peer.batches("ticks", start=stream.position, timeout=SECONDS)] == [[b"13", b"14", b"15", b"16"]]
+    assert names == [b"ticks?start=9", b"ticks?start=13"]
+
+
+def test_a_gap_is_never_silent() -> None:
+    """A publisher that goes on in another place fails the stream."""
+    with cutting_server(jump=1) as (url, _), blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
+        with peer.subscribe("ticks", timeout=SECONDS) as stream, pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
+            list(stream)
+
+
+def test_no_attempt_is_made_behind_the_block() -> None:
+    """A stream that could go on ends with the error, and the same one again."""
+    with cutting_server() as (url, _):
+        with blocking.connect(url, reconnect=Reconnect()) as peer:
+            stream = peer.subscribe("ticks", timeout=SECONDS).__enter__()
+            next(iter(stream))
+        with pytest.raises(ConnectionLost, match="this side closed"):
+            list(stream)
+        assert stream.statistics().state is StreamState.FAILED

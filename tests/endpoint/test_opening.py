@@ -34,6 +34,26 @@ def test_a_stream_is_opened_with_its_first_demand() -> None:
     assert bytes(made.take()) == bytes.fromhex("1001610008")
 
 
+def test_places_stand_in_the_name_until_the_peer_has_the_extension() -> None:
+    """Before its hello they are words; after it a message of the extension *position*."""
+    before, after = endpoint(), endpoint()
+    after.receive(bytes.fromhex("02000104"), 0.0)
+    for made in (before, after):
+        opening = stream_opening(settings(), "a", demand=1, start=500, stop="latest")
+        opening.open(made, opening.buffer(settings().limits))
+    assert b"a?start=500&stop=latest" in before.take()
+    assert bytes(after.take()) == bytes.fromhex("46 05 00 03 f4 03 02 10 01 61 00 01")
+
+
+@pytest.mark.parametrize("places", [{"start": -1}, {"start": "middle"}, {"stop": 2**63}, {"start": True}, {"start": 1.5}])
+def test_a_place_that_is_none_is_refused(places: dict[str, Any]) -> None:
+    """Also a place that the name has already."""
+    with pytest.raises(UsageError, match="give a position"):
+        stream_opening(settings(), "a", demand=1, **places)
+    with pytest.raises(UsageError, match="give it once"):
+        stream_opening(settings(), "a?start=1&stop=2", demand=1, **dict.fromkeys(places, 3))
+
+
 def test_a_payload_waits_for_the_extensions_of_the_peer() -> None:
     """They are known with its hello. A peer without the extension cannot be asked so."""
     made = endpoint()

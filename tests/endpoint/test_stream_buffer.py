@@ -4,9 +4,21 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ByteWindow, IllegalDemand, PluginError, ProtocolError, StreamState, Subscription, UsageError
+from penstock.api import (
+    UNBOUNDED,
+    ByteWindow,
+    ConnectionLost,
+    IllegalDemand,
+    PluginError,
+    PositionedName,
+    Positions,
+    ProtocolError,
+    StreamState,
+    Subscription,
+    UsageError,
+)
 from penstock.builtin import JsonSerializer
-from penstock.endpoint import StreamBuffer, StreamEnd
+from penstock.endpoint import StreamBuffer, StreamCut, StreamEnd, StreamPlace
 from penstock.plugins import Serializer
 
 
@@ -214,3 +226,68 @@ def test_what_waits_is_counted_in_bytes() -> None:
     assert buffer.held() == 3
     buffer.take_batch()
     assert "starved" in repr(buffer)
+
+
+def cut_buffer(demand: int, *, taken: int) -> StreamBuffer:
+    """Return a buffer of a stream from position 5 on that has taken some of four elements when its connection is lost."""
+    buffer, _ = begun(demand=demand, place=StreamPlace(PositionedName("a", 5), goes_on=True))
+    if not demand:
+        buffer.request(6)
+    for number in range(taken):
+        buffer.on_next(b"%d" % number)
+        buffer.take_batch()
+    buffer.on_next_many([b"x"] * (4 - taken))
+    buffer.on_error(ConnectionLost("lost"))
+    return buffer
+
+
+@pytest.mark.parametrize("demand", [0, 6])
+def test_the_demand_is_exact_over_a_lost_connection(demand: int) -> None:
+    """What is outstanding is requested again, and no more."""
+    buffer = cut_buffer(demand, taken=1)
+    outstanding = buffer.statistics().outstanding
+    assert buffer.is_readable
+    assert buffer.take_batch() == [b"x"] * 3
+    assert buffer.position == 9
+    with pytest.raises(StreamCut):
+        buffer.take_slice()
+    assert buffer.place.next_name(buffer.statistics().received) == "a?start=9"
+    again = Requests()
+    buffer.on_subscribe(again)
+    assert again.requested == [outstanding]
+    assert not buffer.is_readable
+    assert buffer.take_batch() is None
+    assert buffer.statistics().outstanding == (demand or outstanding)
+
+
+def test_unbounded_demand_stays_unbounded() -> None:
+    """The next connection gets the same number, not one less."""
+    buffer, _ = begun(demand=0, place=StreamPlace(PositionedName("a", 5), goes_on=True))
+    buffer.request(UNBOUNDED)
+    buffer.on_next(b"x")
+    buffer.on_error(ConnectionLost("lost"))
+    again = Requests()
+    buffer.on_subscribe(again)
+    assert again.requested == [UNBOUNDED]
+
+
+def test_a_wrong_position_cancels_and_fails() -> None:
+    """Nothing of what follows is taken."""
+    buffer = cut_buffer(6, taken=4)
+    again = Requests()
+    buffer.on_subscribe(again)
+    buffer.on_fact("unknown")
+    buffer.on_fact(Positions(10, 0, 40))
+    buffer.on_next(b"late")
+    assert again.is_cancelled
+    assert buffer.state is StreamState.FAILED
+    with pytest.raises(ProtocolError, match=r"begins at position 10, and 9 was asked for"):
+        buffer.take_batch()
+
+
+def test_a_cut_stream_can_be_cancelled() -> None:
+    """Its reader gets the end, and no wait for a connection."""
+    buffer = cut_buffer(6, taken=0)
+    buffer.cancel()
+    with pytest.raises(StreamEnd):
+        buffer.take_batch()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.api import LogError, LogLocked
+from penstock.api import LogDamaged, LogError, LogLocked
 from penstock.logs import DiskLog
-from penstock.logs._disk_files import beside, take_lock
+from penstock.logs._disk_files import beside, mark_made, take_lock, was_made
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY
 
@@ -69,6 +69,52 @@ async def test_an_empty_file_becomes_a_log(tmp_path: Path) -> None:
     path.touch()
     beside(path, "-lock").touch()
     await _open(path)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+async def test_an_emptied_file_is_no_new_log(tmp_path: Path, is_link: bool) -> None:  # a parameter of the test
+    """It had elements, and their loss is not silent. Without PATH-lock a new log is begun."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"x"])
+    path.write_bytes(b"")
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(LogDamaged, match=r"orders\.log is empty, and orders\.log-lock beside it says that there was a log"):
+        await _open(link if is_link else path)
+    beside(path, "-lock").unlink()
+    await _open(path)
+
+
+async def test_a_link_is_the_same_log(tmp_path: Path) -> None:
+    """A second writer is refused, also if it may lose elements; and all elements are there."""
+    path, link = tmp_path / "orders.log", tmp_path / "link"
+    link.symlink_to(path)
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"x"])
+        with pytest.raises(LogLocked):
+            async with DiskLog(link, retention=PLENTY, accept_loss=True):
+                pass
+    async with DiskLog(link, retention=PLENTY) as log:
+        assert log.latest() == {"0": 1}
+    assert not beside(link, "-lock").exists()
+
+
+def test_a_mark_keeps_the_lock(tmp_path: Path) -> None:
+    """There is no moment at which another program could take it."""
+    path = tmp_path / "orders.log"
+    lock = take_lock(path)
+    assert not was_made(lock)
+    mark_made(lock)
+    with pytest.raises(LogLocked):
+        take_lock(path)
+    lock.close()
+    lock = take_lock(path)
+    assert was_made(lock)
+    mark_made(lock)
+    with pytest.raises(LogLocked):
+        take_lock(path)
+    lock.close()
 
 
 def test_the_lock_is_an_exclusive_transaction(tmp_path: Path) -> None:

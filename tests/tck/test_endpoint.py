@@ -4,7 +4,8 @@ Rules of this file
 
 * The kit runs on trio, and an `Endpoint` does no I/O: here a task of trio carries its bytes. So the rows for publishers run over the
   subscriptions of an endpoint, and those for subscribers over the consumer's end that both clients read.
-* The loops of both clients around these objects are tested in tests/blocking and tests/aio.
+* The loops of both clients around these objects are tested in tests/blocking and tests/aio. `nox -s conformance` runs the kit over a stream
+  of `penstock.aio`, with a loop of asyncio and a socket (whole_aio_stream.py).
 """
 
 import json

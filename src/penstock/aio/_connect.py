@@ -15,7 +15,7 @@ def connect(settings: EndpointSettings) -> AbstractAsyncContextManager[Peer]:
     `registry` has the serializers and extensions; without it those of penstock itself: give ``penstock.plugins.build_registry()`` for those
     of plugins. `extensions`, `options`, `transports`, `encoding` and `limits` are those of `penstock.connect`.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
-    with ConnectionLost; new ones wait.
+    with ConnectionLost; new ones wait. A stream whose publisher has positions goes on at the position of its next element.
     `on_violation` gets failures that no call can raise, such as those of publishers; by default they are logged.
     Leaving the block says goodbye, closes, and waits until every task has ended.
     Raises UsageError for a malformed URL, and ConnectionLost from entering if no server answers there.

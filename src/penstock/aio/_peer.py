@@ -4,6 +4,7 @@ Rules of this file:
 
 * A connection has no task. With a policy to reconnect one task makes the connection again; it ends before the block is left.
 * A stream that runs and a request that waits when the connection is lost end with ConnectionLost. New ones wait for the next connection.
+  With a policy to reconnect, a stream whose publisher has positions goes on over that one: its reader subscribes again.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from penstock.aio._connection import Connection
 from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
-from penstock.api import ConnectionLost, PenstockError, UsageError
+from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
 from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, raise_refusal, request_opening, stream_opening
 from penstock.plugins import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 from penstock.session import own_copy
@@ -68,11 +69,27 @@ class Peer:
 
     @overload
     def subscribe(
-        self, publisher: str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+        self,
+        publisher: str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
     ) -> Stream[T]: ...
     @overload
     def subscribe(
-        self, publisher: str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ..., window_bytes: int | None = ...
+        self,
+        publisher: str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
+        window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
     ) -> Stream[Any]: ...
     def subscribe(
         self,
@@ -82,15 +99,20 @@ class Peer:
         demand: int = DEFAULT_DEMAND,
         serializer: SerializerOrName = None,
         window_bytes: int | None = None,
+        start: PlaceInStream | None = None,
+        stop: PlaceInStream | None = None,
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
         publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
-        large: as many as fit into `window_bytes`.
+        large: as many as fit into `window_bytes`. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or
+        ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and `Stream.position` is that of the next one.
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes)
+        opening = stream_opening(
+            self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes, start=start, stop=stop
+        )
         return Stream(self, opening)
 
     # --- requests
@@ -144,7 +166,7 @@ class Peer:
 
     def on_lost(self) -> None:
         """Let new streams and requests wait from now on."""
-        self._back = asyncio.Event()
+        self._back = self._back or asyncio.Event()
 
     def give_up(self, error: Exception) -> None:
         """Fail the streams and requests that wait, and all new ones."""
@@ -159,6 +181,8 @@ class Peer:
     async def _current(self) -> Connection:
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError("this peer belongs to another event loop; connect in the loop, and in the thread, that uses it")
+        if self.settings.reconnect is not None and self._gave_up is None and self._connection.endpoint.is_closing:
+            self.on_lost()  # here, because the task that reconnects has perhaps not had a turn yet
         while self._back is not None:
             await self._back.wait()
         if self._gave_up is not None:
@@ -197,6 +221,8 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             if self._keeper is not None:
                 self._keeper.cancel()
                 await asyncio.wait((self._keeper,))
+                # Streams and requests of other tasks wait for a connection that does not come.
+                self._peer.give_up(ConnectionLost("this side closed the connection"))
         finally:
             await self._connection.leave()
         if error is None:

@@ -7,8 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.aio._connection import Connection
 from penstock.aio._waiter import new_waiter
-from penstock.api import StreamStatistics, UsageError
-from penstock.endpoint import EndpointSettings, StreamEnd, StreamOpening
+from penstock.api import ConnectionLost, StreamStatistics, UsageError
+from penstock.endpoint import EndpointSettings, StreamCut, StreamEnd, StreamOpening
+from penstock.session import own_copy
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -32,18 +33,16 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
 
     def __init__(self, peer: StreamHost, opening: StreamOpening) -> None:
         self._peer = peer
-        self._opening: StreamOpening | None = opening
+        self._opening = opening
+        self._is_opened = False
         self._connection: Connection | None = None
         self._buffer = opening.buffer(peer.settings.limits)
 
     async def __aenter__(self) -> "Stream[T]":
-        opening, self._opening = self._opening, None
-        if opening is None:
+        if self._is_opened:
             raise UsageError("this subscription was opened before; call subscribe() again for another one")
-        connection = await self._peer.connection_with_room()
-        opening.open(connection.endpoint, self._buffer)
-        self._connection = connection
-        connection.flush()
+        self._is_opened = True
+        await self._open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -89,6 +88,14 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
     # --- facts
 
     @property
+    def position(self) -> int | None:
+        """The position of the element that the reader gets next; None if the publisher has no positions, or they are not known yet.
+
+        Store it with the results of the elements before, and subscribe with it as ``start`` to go on.
+        """
+        return self._buffer.position
+
+    @property
     def element_size(self) -> int:
         """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
         return self._buffer.element_size
@@ -106,16 +113,32 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
         left = [*self._buffer.current]
         return left or await self._take(self._buffer.take_batch)
 
+    async def _open(self) -> None:
+        connection = await self._peer.connection_with_room()
+        self._opening.open(connection.endpoint, self._buffer)
+        self._connection = connection
+        connection.flush()
+
+    async def _go_on(self) -> None:
+        """Subscribe over the next connection."""
+        try:
+            await self._open()
+        except ConnectionLost as error:  # no further attempt is made
+            self._buffer.fail(own_copy(error))
+
     async def _take(self, take: Callable[[], R | None]) -> R:
         """Return what `take` returns once it need not wait. Raises StopAsyncIteration at the end of the stream."""
-        connection, buffer = self._connection, self._buffer
-        if connection is None:
+        buffer = self._buffer
+        if self._connection is None:
             raise UsageError("this stream is not open; read it inside of its block: async with peer.subscribe(…) as stream")
         while True:
             try:
                 taken = take()
             except StreamEnd:
                 raise StopAsyncIteration from None
+            except StreamCut:
+                await self._go_on()
+                continue
             finally:
                 self._flush()
             if taken is not None:

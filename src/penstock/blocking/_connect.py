@@ -14,7 +14,8 @@ def connect(settings: EndpointSettings) -> AbstractContextManager[Peer]:
     the program waits in a call of the peer. `credentials` go to the server before any request.
     `registry` has the serializers and extensions; without it those of penstock itself: give ``penstock.plugins.build_registry()`` for those
     of plugins. `extensions`, `options`, `transports`, `encoding` and `limits` are those of `penstock.connect`.
-    With `reconnect` a lost connection is made again by the next call that needs one. Streams that were open end with ConnectionLost.
+    With `reconnect` a lost connection is made again by the next call that needs one. Streams that were open end with ConnectionLost;
+    one whose publisher has positions goes on at the position of its next element.
     `on_violation` gets failures that no call can raise, such as those of publishers; by default they are logged.
     Raises UsageError for a malformed URL, and ConnectionLost from entering if no server answers there.
     """

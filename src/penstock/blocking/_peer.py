@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from penstock.api import ConnectionLost
+from penstock.api import ConnectionLost, PlaceInStream
 from penstock.blocking._connection import Connection, connect_once
 from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import Stream, read_batches
@@ -97,6 +97,8 @@ class Peer:
         demand: int = ...,
         serializer: SerializerOrName = ...,
         window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
     ) -> Stream[T]: ...
     @overload
@@ -108,6 +110,8 @@ class Peer:
         demand: int = ...,
         serializer: SerializerOrName = ...,
         window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
     ) -> Stream[Any]: ...
     def subscribe(
@@ -118,16 +122,22 @@ class Peer:
         demand: int = DEFAULT_DEMAND,
         serializer: SerializerOrName = None,
         window_bytes: int | None = None,
+        start: PlaceInStream | None = None,
+        stop: PlaceInStream | None = None,
         timeout: float | None = None,
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of a ``with`` block.
 
         `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
         publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
-        large: as many as fit into `window_bytes`. A wait for an element that takes longer than `timeout` seconds raises StreamTimeout.
+        large: as many as fit into `window_bytes`. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or
+        ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and `Stream.position` is that of the next one.
+        A wait for an element that takes longer than `timeout` seconds raises StreamTimeout.
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes)
+        opening = stream_opening(
+            self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes, start=start, stop=stop
+        )
         return Stream(self, opening, timeout)
 
     @overload
@@ -139,6 +149,8 @@ class Peer:
         demand: int = ...,
         serializer: SerializerOrName = ...,
         window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
     ) -> Generator[list[T], None, None]: ...
     @overload
@@ -150,6 +162,8 @@ class Peer:
         demand: int = ...,
         serializer: SerializerOrName = ...,
         window_bytes: int | None = ...,
+        start: PlaceInStream | None = ...,
+        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
     ) -> Generator[list[Any], None, None]: ...
     def batches(self, publisher: str, **options: Any) -> Generator[list[Any], None, None]:
@@ -245,10 +259,16 @@ class Peer:
     # --- inside
 
     def _current(self) -> Connection:
-        """Return the connection; make it again if it was lost and there is a policy for that."""
+        """Return the connection; make it again if it was lost and there is a policy for that. Raises ConnectionLost behind the block."""
         endpoint = self._connection.endpoint
+        if self.settings.reconnect is None:
+            return self._connection
+        if self._is_left:
+            raise ConnectionLost("this side closed the connection")
+        # A connection that ends takes no new stream: after the goodbyes the next one is made.
+        self._connection.wait_until(lambda: not endpoint.is_closing, None, "the end of the connection")
         reason = endpoint.reason
-        if reason is None or self._is_left or not may_reconnect(reason) or self.settings.reconnect is None:
+        if reason is None or not may_reconnect(reason):
             return self._connection
         pause = self._attempts.pause_after(reason, opened_at=endpoint.opened_at, now=monotonic())
         if pause is None:

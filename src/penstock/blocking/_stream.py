@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from penstock.api import StreamStatistics, UsageError
-from penstock.endpoint import EndpointSettings, StreamBuffer, StreamEnd, StreamOpening
+from penstock.api import ConnectionLost, StreamStatistics, UsageError
+from penstock.endpoint import EndpointSettings, StreamBuffer, StreamCut, StreamEnd, StreamOpening
+from penstock.session import own_copy
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -92,6 +93,14 @@ class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
     # --- facts
 
     @property
+    def position(self) -> int | None:
+        """The position of the element that the reader gets next; None if the publisher has no positions, or they are not known yet.
+
+        Store it with the results of the elements before, and subscribe with it as ``start`` to go on.
+        """
+        return self._buffer.position
+
+    @property
     def element_size(self) -> int:
         """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
         return self._buffer.element_size
@@ -109,10 +118,20 @@ class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
         """Return what `take` returns once it need not wait; None at the end of the stream."""
         if not self._is_opened:
             raise UsageError("this stream is not open; read it inside of its block: with peer.subscribe(…) as stream")
+        while True:
+            try:
+                return self._peer.take(take, lambda: self._buffer.is_readable, self._timeout)
+            except StreamEnd:
+                return None
+            except StreamCut:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """Subscribe over the next connection."""
         try:
-            return self._peer.take(take, lambda: self._buffer.is_readable, self._timeout)
-        except StreamEnd:
-            return None
+            self._peer.open_stream(self._opening, self._buffer, self._timeout)
+        except ConnectionLost as error:  # no further attempt is made
+            self._buffer.fail(own_copy(error))
 
 
 def read_batches(stream: Stream[Any]) -> Generator[list[Any], None, None]:

@@ -14,7 +14,8 @@ from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.endpoint._reports import Report, log_failure, report
 from penstock.endpoint._settings import EndpointSettings, endpoint_settings
-from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamEnd
+from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamCut, StreamEnd
+from penstock.endpoint._stream_place import StreamPlace
 from penstock.endpoint._with_settings import with_settings
 
 __all__ = [
@@ -31,8 +32,10 @@ __all__ = [
     "Report",
     "RequestOpening",
     "StreamBuffer",
+    "StreamCut",
     "StreamEnd",
     "StreamOpening",
+    "StreamPlace",
     "bytes_of",
     "endpoint_settings",
     "late",

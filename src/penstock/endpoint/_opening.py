@@ -4,11 +4,12 @@ from typing import Any
 
 import attrs
 
-from penstock.api import ByteWindow, Limits, Model, UsageError, shown
+from penstock.api import ByteWindow, Limits, Model, PlaceInStream, PositionedName, UsageError, shown
 from penstock.endpoint._answer import AnswerBuffer
 from penstock.endpoint._endpoint import Endpoint
 from penstock.endpoint._settings import EndpointSettings
 from penstock.endpoint._stream_buffer import StreamBuffer
+from penstock.endpoint._stream_place import StreamPlace
 from penstock.plugins import Serializer, encode_payload, load_answer, resolve_serializer
 from penstock.session import target_of
 
@@ -21,14 +22,16 @@ class StreamOpening:
     demand: int
     loader: Serializer | None
     window_bytes: int
+    goes_on: bool
 
     def open(self, endpoint: Endpoint, buffer: StreamBuffer) -> None:
-        """Subscribe over a connection. Call it when the outbox has room."""
-        endpoint.subscribe(self.name, buffer, buffer.window)
+        """Subscribe over a connection, or go on over the next one. Call it when the outbox has room."""
+        endpoint.subscribe(buffer.place.next_name(buffer.statistics().received), buffer, buffer.window)
 
     def buffer(self, limits: Limits) -> StreamBuffer:
         """Return the consumer's end."""
-        return StreamBuffer(demand=self.demand, loader=self.loader, window=ByteWindow(self.window_bytes, limits.max_element))
+        window, place = ByteWindow(self.window_bytes, limits.max_element), StreamPlace(self.name, goes_on=self.goes_on)
+        return StreamBuffer(demand=self.demand, loader=self.loader, window=window, place=place)
 
 
 @attrs.frozen
@@ -52,11 +55,22 @@ class RequestOpening:
         return data if self.loader is None else load_answer(self.loader, self.name, data)
 
 
-def stream_opening(
-    settings: EndpointSettings, name: str, *, kind: Any, demand: int, serializer: str | Serializer | None, window_bytes: int | None
+def stream_opening(  # the options of a subscription
+    settings: EndpointSettings,
+    name: str,
+    *,
+    kind: Any = None,
+    demand: int,
+    serializer: str | Serializer | None = None,
+    window_bytes: int | None = None,
+    start: PlaceInStream | None = None,
+    stop: PlaceInStream | None = None,
 ) -> StreamOpening:
     """Check the arguments of `subscribe`. Raises UsageError."""
     _check_name(name, settings.limits)
+    if not start is stop is None:
+        name = PositionedName(name, start, stop)
+        _check_name(name, settings.limits)
     if window_bytes is None:
         window_bytes = settings.limits.window_bytes
     # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
@@ -64,7 +78,8 @@ def stream_opening(
         raise UsageError(
             f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
         )
-    opening = StreamOpening(name, demand, resolve_serializer(settings.registry, serializer, kind), window_bytes)
+    loader = resolve_serializer(settings.registry, serializer, kind)
+    opening = StreamOpening(name, demand, loader, window_bytes, goes_on=settings.reconnect is not None)
     opening.buffer(settings.limits)  # a demand that is no number is refused here
     return opening
 

@@ -7,6 +7,8 @@ Rules of this file:
 * The bytes of elements bound the demand as well (`ByteWindow`): `_spare` is the part of the demand that stays unused.
 * Elements that arrived before the end are taken before the end is raised. After `cancel` nothing is taken.
 * Elements are decoded when they are taken, so a slow serializer holds up its own reader only.
+* A stream that goes on after a lost connection (`StreamPlace`) stays open. Its reader gets `StreamCut` once it has taken all that arrived,
+  and subscribes again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +20,7 @@ from typing import Any, Final
 from penstock.api import (
     UNBOUNDED,
     ByteWindow,
+    Positions,
     RuleViolation,
     StreamState,
     StreamStatistics,
@@ -28,6 +31,7 @@ from penstock.api import (
     check_demand,
     shown,
 )
+from penstock.endpoint._stream_place import StreamPlace
 from penstock.plugins import Serializer, load_error, loaded_none
 
 DEFAULT_DEMAND: Final = 256
@@ -57,12 +61,20 @@ class StreamBuffer(Subscriber[Any]):
         "_taken_at",
         "_unrenewed",
         "current",
+        "place",
         "state",
         "wake",
         "window",
     )
 
-    def __init__(self, *, demand: int = DEFAULT_DEMAND, loader: Serializer | None = None, window: ByteWindow | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        demand: int = DEFAULT_DEMAND,
+        loader: Serializer | None = None,
+        window: ByteWindow | None = None,
+        place: StreamPlace | None = None,
+    ) -> None:
         # `type`, and not isinstance: True is an int for Python.
         if type(demand) is not int or demand < 0:
             raise UsageError(
@@ -73,6 +85,8 @@ class StreamBuffer(Subscriber[Any]):
         self._loader = loader
         self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
         self.state: StreamState = StreamState.OPEN
+        self.place: StreamPlace = place or StreamPlace()
+        """Where the stream begins, stops and goes on."""
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
         self._arrived: list[Any] = []
@@ -135,8 +149,12 @@ class StreamBuffer(Subscriber[Any]):
         """Request anew what was taken, half of the demand at a time; a quarter if nothing has arrived, because the reader waits."""
         least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
         if self.window is not None and (self._spare or self._unrenewed >= least):
-            self._fit_demand(self.window)
-            # `_fit_demand` may have changed the size of a slice.
+            arrived = self._number_in(self._arrived)
+            received = self._counted + arrived
+            if received >= self.window.first:
+                limit = self.window.demand(self._demand, received, arrived + length_hint(self.current))
+                self._spare, self._slice_size = self._demand - limit, max(1, limit // 2)
+            # The size of a slice may have changed.
             least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
         count = self._unrenewed - self._spare
         if self._demand and count >= least and self._subscription is not None:
@@ -173,6 +191,12 @@ class StreamBuffer(Subscriber[Any]):
         self._arrived, self.current, self._error = [], _NO_SLICE, None
         self._notify()
 
+    def fail(self, error: Exception) -> None:
+        """Stop the stream now, and let its reader get `error`."""
+        self.cancel()
+        # After `cancel`, which sets the state and clears the error.
+        self.state, self._error = StreamState.FAILED, error
+
     # --- facts
 
     @property
@@ -181,9 +205,14 @@ class StreamBuffer(Subscriber[Any]):
         return self._element_size
 
     @property
+    def position(self) -> int | None:
+        """The position of the element that the reader gets next; None if the publisher has no positions, or they are not known yet."""
+        return self.place.position(self._counted - length_hint(self.current) - self._dropped)
+
+    @property
     def is_readable(self) -> bool:
         """A call of `take_slice` or `take_batch` need not wait."""
-        return bool(self._arrived) or self.state is not StreamState.OPEN
+        return bool(self._arrived) or self.state is not StreamState.OPEN or self.place.is_cut
 
     def held(self) -> int:
         """Return the bytes of the elements that wait to be taken."""
@@ -225,11 +254,15 @@ class StreamBuffer(Subscriber[Any]):
                 self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
             return
         self._subscription = subscription
+        received = self._counted + self._number_in(self._arrived)
         # Counted before the request: the publisher may signal inside it (rule 3.10).
-        if self._demand:
+        if self._demand and not self.place.is_cut:
             self._requested = self._demand - self._unrenewed
-        if self._requested:  # with manual demand: the requests from before on_subscribe
-            subscription.request(self._requested)
+        self.place.is_cut = False
+        # What is outstanding: all of it on the first connection; with manual demand also the requests from before on_subscribe.
+        outstanding = UNBOUNDED if self._requested == UNBOUNDED else self._requested - received
+        if outstanding:
+            subscription.request(outstanding)
 
     def on_next(self, element: Any, /) -> None:
         if element is None:
@@ -245,6 +278,13 @@ class StreamBuffer(Subscriber[Any]):
             self._arrived += elements
             if self.wake is not None:
                 self._notify()
+
+    def on_fact(self, fact: object, /) -> None:
+        """Learn where the elements that follow begin."""
+        if isinstance(fact, Positions):
+            error = self.place.learn(fact, self._counted + self._number_in(self._arrived))
+            if error is not None:
+                self.fail(error)
 
     def on_element_size(self, size: int, /) -> None:
         """Learn the size of every element."""
@@ -262,19 +302,18 @@ class StreamBuffer(Subscriber[Any]):
         if not isinstance(error, BaseException):
             raise TypeError(f"on_error({shown(error)}): an exception is needed (rule 2.13)")
         if self.state is StreamState.OPEN:
-            self._error = error
-            self._end(StreamState.FAILED)
+            if not self.place.cut(error):
+                self._error, self.state = error, StreamState.FAILED
+            self._subscription = None  # rule 2.4
+            self._notify()
 
     def on_complete(self, /) -> None:
         if self.state is StreamState.OPEN:
-            self._end(StreamState.COMPLETED)
+            self.state = StreamState.COMPLETED
+            self._subscription = None  # rule 2.4
+            self._notify()
 
     # --- inside
-
-    def _end(self, state: StreamState) -> None:
-        self.state = state
-        self._subscription = None  # rule 2.4
-        self._notify()
 
     def _notify(self) -> None:
         wake, self.wake = self.wake, None
@@ -283,9 +322,16 @@ class StreamBuffer(Subscriber[Any]):
 
     def _take(self, part: list[Any]) -> list[Any] | None:
         if not part:
-            if self.state is StreamState.OPEN:
-                return None
-            raise self._ending()
+            if self.state is not StreamState.OPEN:
+                # Moved out, so that the failure comes once. After it the stream has just ended.
+                error, self._error = self._error, None
+                try:
+                    raise StreamEnd if error is None else as_raised(error)
+                finally:
+                    del error  # it refers to this frame through its traceback
+            if self.place.is_cut:
+                raise StreamCut
+            return None
         number = self._number_in(part)
         position = self._counted
         self._counted += number
@@ -297,31 +343,8 @@ class StreamBuffer(Subscriber[Any]):
         if failure is not None:
             self._dropped += len(part) - len(loaded)
             # The peer is told to stop: nothing that follows could be read either.
-            self.cancel()
-            # After `cancel`, which sets the state and clears the error.
-            self.state, self._error = StreamState.FAILED, failure
-        if loaded:
-            return loaded
-        raise self._ending()
-
-    def _ending(self) -> BaseException:
-        """Return the exception that tells the reader why there is no element."""
-        # Moved out, so that the failure comes once. After it the stream has just ended.
-        error, self._error = self._error, None
-        if isinstance(error, StopIteration | StopAsyncIteration):
-            # Raised as it is, it would end the loop as if the stream had completed (PEP 479).
-            wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
-            wrapped.__cause__ = error
-            return wrapped
-        return StreamEnd() if error is None else error
-
-    def _fit_demand(self, window: ByteWindow) -> None:
-        """Use as much of the demand as fits into the window by the size of the elements so far."""
-        arrived = self._number_in(self._arrived)
-        received = self._counted + arrived
-        if received >= window.first:
-            limit = window.demand(self._demand, received, arrived + length_hint(self.current))
-            self._spare, self._slice_size = self._demand - limit, max(1, limit // 2)
+            self.fail(failure)
+        return loaded or self._take([])
 
     def _number_in(self, part: list[Any]) -> int:
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
@@ -340,6 +363,20 @@ def load_part(loader: Serializer, part: list[bytes], position: int) -> tuple[lis
             return loaded, loaded_none(loader, position + len(loaded), len(data))
         loaded.append(element)
     return loaded, None
+
+
+def as_raised(error: BaseException) -> BaseException:
+    """Return what a reader gets for the error of a publisher."""
+    if isinstance(error, StopIteration | StopAsyncIteration):
+        # Raised as it is, it would end the loop as if the stream had completed (PEP 479).
+        wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
+        wrapped.__cause__ = error
+        return wrapped
+    return error
+
+
+class StreamCut(Exception):  # as StreamEnd
+    """The connection is lost, and the stream can go on over the next one. Each client subscribes again with the same buffer."""
 
 
 class StreamEnd(Exception):  # as StopIteration: no error

@@ -4,6 +4,7 @@ Rules of this file:
 
 * The lock is taken first and let go last. It is an exclusive transaction of SQLite on PATH-lock, so the system ends it with the process.
 * PATH-lock stays when a log is closed. So a missing PATH beside a PATH-lock was lost, and is not begun anew.
+* PATH-lock is marked once the log has been made. So an empty PATH was emptied, and not left by a program that ended while it made the file.
 """
 
 import sqlite3
@@ -26,11 +27,25 @@ def take_lock(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise explain(error, path) from error
     try:
+        # With this mode the commit of `mark_made` keeps the lock.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")
     except sqlite3.Error as error:
         connection.close()
         raise explain(error, path) from error
     return connection
+
+
+def was_made(lock: sqlite3.Connection) -> bool:
+    """Return whether the log beside this lock has been made."""
+    return bool(lock.execute("PRAGMA user_version").fetchone()[0])
+
+
+def mark_made(lock: sqlite3.Connection) -> None:
+    """Note that the log has been made. The lock stays."""
+    if not was_made(lock):
+        lock.execute("PRAGMA user_version = 1")
+        lock.execute("COMMIT")
 
 
 def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
@@ -61,13 +76,15 @@ def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
         raise LogError(f"the log {path} needs a file system on which SQLite's WAL works: use a local disk")
 
 
-def check_presence(path: Path, *, had_lock: bool) -> None:
-    """Raise if the main file is missing although the log existed."""
+def check_presence(path: Path, *, had_lock: bool, had_log: bool) -> None:
+    """Raise if the main file is missing or empty although the log existed."""
     wal = beside(path, "-wal").exists()
-    if not path.exists() and (wal or had_lock):
+    is_missing = not path.exists()
+    if (is_missing and (wal or had_lock)) or (had_log and path.stat().st_size == 0):
         rest = path.name + ("-wal" if wal else "-lock")
+        what = "missing" if is_missing else "empty"
         raise LogDamaged(
-            f"the file {path} is missing, and {rest} beside it says that there was a log: put the file back, or delete {rest} to begin an "
+            f"the file {path} is {what}, and {rest} beside it says that there was a log: put the file back, or delete {rest} to begin an "
             "empty log"
         )
 

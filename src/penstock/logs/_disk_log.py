@@ -1,5 +1,6 @@
 """A log on disk: a file of SQLite, synced before `append` returns."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ import trio
 
 from penstock.api import InternalError, UsageError
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import beside, check_presence, open_file, take_lock
+from penstock.logs._disk_files import beside, check_presence, mark_made, open_file, take_lock, was_made
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
@@ -101,16 +102,20 @@ class DiskLog(LogBase):
     # --- in threads
 
     def _open(self) -> _Opened:
+        # SQLite follows a link, so the files beside the log have to be the same ones for all names of it. `Path.resolve` raises
+        # RuntimeError for a circle of links, and this leaves it to SQLite.
+        self._path = Path(os.path.realpath(self._path))
         # Asked first: `take_lock` makes the file.
         had_lock = beside(self._path, "-lock").exists()
         lock = take_lock(self._path)
         try:
-            check_presence(self._path, had_lock=had_lock)
+            check_presence(self._path, had_lock=had_lock, had_log=was_made(lock))
             connection = open_file(self._path, accept_loss=self._accept_loss)
             try:
                 store = DiskStore(connection, self._path, self._retention, self._clock)
                 store.load(self._names)
                 store.mark(is_open=True)
+                mark_made(lock)
                 return _Opened(store, DiskReader(self._path), lock)
             except BaseException:
                 connection.close()
