@@ -386,6 +386,9 @@ def bench(session: nox.Session) -> None:
     plugins = (f"plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf"))
     _prepare(session, "bench", distributions=(*EDITABLE, *(word for folder in plugins for word in ("-e", folder))))
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
+    if session.posargs in ([], ["--full"]):
+        # In one run with trio-websocket: elements of three sizes, and a question with one answer.
+        session.run("python", "plugins/penstock-websocket/tests/speed.py")
 
 
 # Ten minutes: the other sessions have the same attacks, one by one. `nox -s tests` runs a short soak.
