@@ -153,6 +153,7 @@ TESTS = (
     "--ignore=tests/hostile",
     "--ignore=tests/browser",
     "--ignore=tests/conformance",
+    "--ignore=tests/interop",
 )
 
 
@@ -211,8 +212,7 @@ def browser(session: nox.Session) -> None:
     arguments = list(session.posargs)
     if "--npm" in arguments:
         arguments.remove("--npm")
-        session.env["PENSTOCK_NPM"] = session.create_tmp()
-        session.run("npm", "install", "--no-save", "--prefix", session.create_tmp(), *NPM_PACKAGES, external=True)
+        _install_npm(session, *NPM_PACKAGES)
     if "--measure" in arguments:
         session.run("python", "-m", "tests.browser")
         return
@@ -221,6 +221,25 @@ def browser(session: nox.Session) -> None:
 
 # For tests of the JavaScript client alone; the client itself has no dependencies.
 NPM_PACKAGES = ("ws@8", "typescript@5", "@types/ws@8")
+
+
+def _install_npm(session: nox.Session, *packages: str) -> None:
+    folder = str(Path(session.create_tmp()).resolve())  # the tests run Node.js in other folders
+    session.run("npm", "install", "--no-save", "--prefix", folder, *packages, external=True)
+    session.env["PENSTOCK_NPM"] = folder
+    session.env["NODE_PATH"] = f"{folder}/node_modules"
+
+
+# The packages come from the registry of npm; `plugins` and `browser` have what needs none.
+@nox.session(python=MAIN, default=False)
+def interop(session: nox.Session) -> None:
+    """Peers that others have made: websockets, trio-websocket, ws of npm; MessagePack and Protocol Buffers of Node.js. Needs npm."""
+    plugins = ("websocket", "http", "msgpack", "protobuf")
+    _prepare(session, "browser", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
+    _install_npm(session, "ws@8", "@msgpack/msgpack@3", "protobufjs@7")
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/interop", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "plugins/penstock-websocket/tests/test_peers.py", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/browser/test_node.py", "-k", "npm_package_ws", *session.posargs)
 
 
 @nox.session(python=MAIN)
@@ -370,6 +389,9 @@ def bench(session: nox.Session) -> None:
     plugins = (f"plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf"))
     _prepare(session, "bench", distributions=(*EDITABLE, *(word for folder in plugins for word in ("-e", folder))))
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
+    if session.posargs in ([], ["--full"]):
+        # In one run with trio-websocket: elements of three sizes, and a question with one answer.
+        session.run("python", "plugins/penstock-websocket/tests/speed.py")
 
 
 # Ten minutes: the other sessions have the same attacks, one by one. `nox -s tests` runs a short soak.

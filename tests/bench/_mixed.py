@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from tests.bench._bulk import demand_for, nanoseconds_each, over_trio, read_batches, read_elements, read_split, zeromq
 from tests.bench._measure import Bar, Group, Opening, Timer
@@ -57,14 +57,14 @@ def coded_alone(count: int) -> Iterator[Timer]:
     yield timer
 
 
-async def read_objects(port: int, size: int, count: int, *, batches: bool = False) -> float:
-    """Connect, and read JSON objects by element or with `batches()`."""
+async def read_objects(port: int, size: int, count: int, *, batches: bool = False, serializer: str = "json", kind: Any = None) -> float:
+    """Connect, and read objects by element or with `batches()`."""
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
         await remote.wait_accepted()
         began, got = perf_counter(), 0
-        async with remote.subscribe("objects", demand=demand_for(size), serializer="json") as stream:
+        async with remote.subscribe("objects", demand=demand_for(size), serializer=serializer, type=kind) as stream:
             if batches:
                 async for batch in stream.batches():
                     got += len(batch)

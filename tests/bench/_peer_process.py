@@ -226,13 +226,27 @@ def standard_objects(size: int, count: int) -> None:
     _serve_objects(count, "json")
 
 
-def _serve_objects(count: int, serializer: str) -> None:
+def msgpack_structs(size: int, count: int) -> None:
+    """Serve objects of a class of msgspec with the serializer `msgpack`."""
+    from _articles import Article
+
+    _serve_objects(count, "msgpack", Article)
+
+
+def protobuf_objects(size: int, count: int) -> None:
+    """Serve objects of a class of protobuf with the serializer `protobuf`."""
+    from _articles import protobuf_article
+
+    _serve_objects(count, "protobuf", protobuf_article())
+
+
+def _serve_objects(count: int, serializer: str, kind: Any = None) -> None:
     from penstock.runtime import Service
 
-    service, made = Service(), json_objects()
+    service, made = Service(), [each if kind is None else kind(**each) for each in json_objects()]
 
-    @service.publisher("objects", serializer=serializer)
-    async def published() -> AsyncIterator[dict[str, Any]]:
+    @service.publisher("objects", serializer=serializer, type=kind)
+    async def published() -> AsyncIterator[Any]:
         for each in islice(cycle(made), count):
             yield each
 

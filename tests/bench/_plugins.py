@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import trio
 
-from tests.bench._bulk import demand_for, nanoseconds_each, over_trio, read_elements, time_subscription
+from tests.bench._bulk import nanoseconds_each, over_trio, read_elements, time_subscription
 from tests.bench._measure import Bar, Group, Opening, Timer
 from tests.bench._mixed import read_objects
 from tests.bench._serving_process import serving_process
@@ -39,24 +39,25 @@ def _encodings(short: bool) -> dict[str, Opening]:
     }
 
 
-async def _read_msgpack(port: int, size: int, count: int) -> float:
-    from penstock.runtime import connect
+async def _read_structs(port: int, size: int, count: int) -> float:
+    from tests.bench._articles import Article
 
-    async with connect(f"tcp://127.0.0.1:{port}") as remote:
-        await remote.wait_accepted()
-        began, got = perf_counter(), 0
-        async with remote.subscribe("objects", demand=demand_for(size), serializer="msgpack") as stream:
-            async for _ in stream:
-                got += 1
-            assert got == count
-            return nanoseconds_each(began, count)
+    return await read_objects(port, size, count, serializer="msgpack", kind=Article)
+
+
+async def _read_protobuf(port: int, size: int, count: int) -> float:
+    from tests.bench._articles import protobuf_article
+
+    return await read_objects(port, size, count, serializer="protobuf", kind=protobuf_article())
 
 
 def _objects(short: bool) -> dict[str, Opening]:
     count = 20_000 if short else 100_000
     return {
         _STANDARD: partial(over_trio, "standard_objects", read_objects, 64, count),
-        "msgpack": partial(over_trio, "msgpack_objects", _read_msgpack, 64, count),
+        "msgpack, dicts": partial(over_trio, "msgpack_objects", partial(read_objects, serializer="msgpack"), 64, count),
+        "msgpack, structs": partial(over_trio, "msgpack_structs", _read_structs, 64, count),
+        "protobuf": partial(over_trio, "protobuf_objects", _read_protobuf, 64, count),
     }
 
 
@@ -125,8 +126,11 @@ GROUPS: Final = (
         "element",
         _STANDARD,
         _objects,
-        (Bar("objects with msgpack, beside standard json", "msgpack", _STANDARD, at_least=3),),
-        {"msgpack": "penstock_msgpack"},
+        (
+            Bar("objects with msgpack, beside standard json", "msgpack, structs", _STANDARD, at_least=3),
+            Bar("objects with protobuf, beside standard json", "protobuf", _STANDARD, at_least=2),
+        ),
+        {"msgpack, dicts": "penstock_msgpack", "msgpack, structs": "penstock_msgpack", "protobuf": "penstock_protobuf"},
     ),
     Group(
         "websocket",

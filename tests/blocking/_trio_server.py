@@ -113,6 +113,19 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
     return made
 
 
+def examining_service(_served: Served) -> penstock.Service:
+    """Return a service whose clients show the token `swordfish`. It tells them how often it was asked."""
+    made = penstock.Service(authenticate=lambda scheme, data, _peer: (scheme, data) == ("bearer", b"swordfish") and "alice")
+    asked: list[str] = []
+
+    @made.request("count")
+    async def count() -> str:
+        asked.append("once")
+        return str(len(asked))
+
+    return made
+
+
 @contextmanager
 def serving(
     url: str = "tcp://127.0.0.1:0",
@@ -120,6 +133,7 @@ def serving(
     make: Callable[[Served], penstock.Service] = service,
     options: TransportOptions | None = None,
     limits: penstock.Limits | None = None,
+    credentials: penstock.Credentials | None = None,
 ) -> Iterator[Served]:
     """Run a server in a thread; yield its URL and what it has seen."""
     served, ready = Served(), threading.Event()
@@ -127,7 +141,10 @@ def serving(
 
     async def main() -> None:
         served._token = trio.lowlevel.current_trio_token()
-        async with penstock.serve(make(served), url, options=options, limits=limits, on_violation=served.heard.append) as server:
+        made = make(served)
+        async with penstock.serve(
+            made, url, options=options, limits=limits, credentials=credentials, on_violation=served.heard.append
+        ) as server:
             served.url, served.server = str(server.addresses[0]), server
             with trio.CancelScope() as served._scope:
                 ready.set()

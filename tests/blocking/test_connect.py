@@ -7,12 +7,14 @@ import pytest
 
 from penstock import blocking
 from penstock.api import (
+    AuthRefused,
     Credentials,
     Rejected,
     UsageError,
 )
+from penstock.plugins import PeerIdentity
 from tests._real_time import HANGS_AFTER
-from tests.blocking._trio_server import Served, serving
+from tests.blocking._trio_server import Served, examining_service, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
@@ -74,3 +76,35 @@ def test_a_url_that_this_client_cannot_use_is_refused_at_the_call(url: str) -> N
     """The error says what to use."""
     with pytest.raises(UsageError):
         blocking.connect(url)
+
+
+def test_a_server_is_examined_before_any_request() -> None:
+    """One that the function refuses was never asked, and the request and the block raise AuthRefused."""
+    swordfish = Credentials.bearer("swordfish")
+    with serving(make=examining_service, credentials=Credentials.bearer("lighthouse")) as running:
+        with pytest.raises(AuthRefused, match="refused the credentials"):
+            with blocking.connect(running.url, credentials=swordfish, authenticate=lambda *_: None) as peer:
+                with pytest.raises(AuthRefused):
+                    peer.request("count", timeout=SECONDS)
+        seen: list[tuple[str, bytes]] = []
+
+        def look(scheme: str, data: bytes, _peer: PeerIdentity) -> str:
+            seen.append((scheme, data))
+            return "the exchange"
+
+        with blocking.connect(running.url, credentials=swordfish, authenticate=look) as peer:
+            assert peer.request("count", type=str, timeout=SECONDS) == "1"
+            assert peer.identity.principal == "the exchange"
+        assert seen == [("bearer", b"lighthouse")]
+
+
+def test_a_function_that_examines_cannot_use_its_connection() -> None:
+    """It runs while the connection works. The server is refused, and the mistake is reported."""
+    heard: list[Exception] = []
+    peers: list[blocking.Peer] = []
+    with serving() as running, pytest.raises(AuthRefused):
+        with blocking.connect(running.url, authenticate=lambda *_: peers[0].run(0), on_violation=heard.append) as peer:
+            peers.append(peer)
+            with pytest.raises(AuthRefused):
+                peer.request("echo", timeout=SECONDS)
+    assert [type(error) for error in heard] == [UsageError]

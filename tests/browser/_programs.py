@@ -38,7 +38,7 @@ def npm_package(name: str) -> str:
     """Return the folder of an npm package in PENSTOCK_NPM; skip the test if it is not there."""
     folder = Path(os.environ.get("PENSTOCK_NPM", "")) / "node_modules" / name
     if not folder.is_dir():
-        pytest.skip(f"the npm package {name} is missing in PENSTOCK_NPM; `nox -s browser -- --npm` installs it")
+        pytest.skip(f"the npm package {name} is missing in PENSTOCK_NPM; `nox -s browser -- --npm` or `nox -s interop` installs it")
     return str(folder)
 
 

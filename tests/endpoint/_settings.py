@@ -11,6 +11,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(
     (
         "publishers",
         "credentials",
+        "authenticate",
         "limits",
         "extensions",
         "registry",

@@ -1,11 +1,10 @@
 """One connection of a client without I/O, driven with bytes and times."""
 
-from collections.abc import Awaitable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from penstock.api import ConnectionLost, Limits, Rejected, UsageError
+from penstock.api import ConnectionLost, Limits, Rejected
 from penstock.endpoint import AnswerBuffer, StreamBuffer
 from tests.endpoint._settings import HELLO, endpoint
 
@@ -165,19 +164,6 @@ def test_the_cleanup_of_a_publisher_that_fails_is_reported() -> None:
     made.release()
     made.release()
     assert [str(error) for error in heard] == ["cleanup", "cleanup"]
-
-
-def test_an_extension_that_awaits_gets_an_error() -> None:
-    """No task is here; the coroutine is closed, so Python warns of nothing."""
-    got: list[tuple[Any, Exception | None]] = []
-
-    async def never() -> None:
-        raise AssertionError
-
-    waiting: Awaitable[None] = never()
-    endpoint().await_result(waiting, lambda result, error: got.append((result, error)))
-    assert got[0][0] is None
-    assert isinstance(got[0][1], UsageError)
 
 
 def test_a_refusal_of_the_peer_is_the_reason() -> None:

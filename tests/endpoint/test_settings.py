@@ -28,6 +28,7 @@ from tests.endpoint._settings import settings
         {"url": "ws://h:1"},
         {"url": "reactivesocket+tcp://h:1"},
         {"url": "tcp://h:1?encoding=msgpack"},
+        {"url": "tcp://h:1?encoding=compact", "encoding": "msgpack"},
     ],
 )
 def test_a_mistake_is_refused(changes: dict[str, Any]) -> None:

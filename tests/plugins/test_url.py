@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UsageError
-from penstock.plugins import Url, check_permitted, parse_url
+from penstock.plugins import Url, check_one_encoding, check_permitted, parse_url
 
 PARSED = [
     ("tcp://127.0.0.1:7000", Url(transport="tcp", host="127.0.0.1", port=7000)),
@@ -177,6 +177,21 @@ def test_a_transport_that_is_not_permitted_is_refused(permitted: tuple[str, ...]
     """The error names what is permitted."""
     with pytest.raises(UsageError, match=r"uses the transport 'exec', and transports= permits (tls|none); correct the URL"):
         check_permitted(parse_url("exec:rm x#a"), permitted)
+
+
+@pytest.mark.parametrize(
+    ("url", "option"), [("tcp://h:1", "msgpack"), ("tcp://h:1?encoding=msgpack", None), ("tcp://h:1?encoding=wide", "wide")]
+)
+def test_a_url_and_an_option_name_one_encoding(url: str, option: str | None) -> None:
+    """One of them names it, or both the same."""
+    check_one_encoding(parse_url(url), option)
+
+
+@pytest.mark.parametrize("option", ["protobuf", "compact", 3])
+def test_a_url_and_an_option_with_two_encodings_are_refused(option: object) -> None:
+    """The error names both."""
+    with pytest.raises(UsageError, match=rf"encoding='?{option}'?, and 'tcp://h:1\?encoding=msgpack' asks for 'msgpack'; leave one"):
+        check_one_encoding(parse_url("tcp://h:1?encoding=msgpack"), option)
 
 
 def test_a_text_in_place_of_the_names_is_refused() -> None:

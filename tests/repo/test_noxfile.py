@@ -6,7 +6,23 @@ from pathlib import Path
 from tests.repo._tree import functions_of, refuse, text_of
 
 NOXFILE = Path("noxfile.py")
-DOCUMENTED = {"tests", "tck", "types", "lint", "imports", "examples", "docs", "bench", "demo", "build", "minimums", "plugins"}
+DOCUMENTED = {
+    "tests",
+    "tck",
+    "types",
+    "lint",
+    "imports",
+    "examples",
+    "docs",
+    "bench",
+    "demo",
+    "build",
+    "minimums",
+    "plugins",
+    "browser",
+    "interop",
+    "hostile",
+}
 SESSIONS = {
     node.name: node
     for node in functions_of(NOXFILE)

@@ -80,10 +80,14 @@ def test_an_extension_cannot_send_a_code_of_another_extension() -> None:
 
 
 def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None:
-    """The peer gets the reason `internal`, without the exception's text."""
+    """The peer gets the reason `internal`, without the exception's text. This side reports the exception, once."""
     pair, here, _ = echoing(raises=True)
     here.links[0].send(0x60, b"hello")
+    here.links[0].send(0x60, b"again")
     pair.settle()
+    (warning,) = pair.server.warnings
+    assert "broken" in str(warning)
+    assert warning.__cause__ is not None
     assert pair.server.session.state.is_over
     (lost,) = pair.client.ended
     assert isinstance(lost, ConnectionLost)

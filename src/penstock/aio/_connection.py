@@ -8,13 +8,13 @@ Rules of this file:
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 import attrs
 
 from penstock.aio._publisher import TaskPublisher
-from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings
+from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings, Then
 from penstock.plugins import PeerIdentity, PeerStatistics, certificate_of, set_tcp_options, tcp_identity, unix_identity
 from penstock.session import ConnectionState, SendingStream
 
@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._waiters: list[asyncio.Future[None]] = []
         self._publishers: set[TaskPublisher] = set()
+        self._awaiting: set[asyncio.Task[None]] = set()
         self._closed: asyncio.Future[None] = loop.create_future()
         self.on_over: Callable[[], None] = _ignore
         """Called when the connection is over."""
@@ -59,6 +60,7 @@ class Connection(asyncio.Protocol):
             self._loop.time(),
             agreed=None if tls is None else tls.selected_alpn_protocol(),
             publish=self._publish,
+            await_with=self._await_with,
         )
         self.endpoint.wake = self._flush_soon
         self.endpoint.on_change = self._on_change
@@ -120,6 +122,7 @@ class Connection(asyncio.Protocol):
         endpoint = self.endpoint
         try:
             endpoint.close()
+            self._stop_awaiting()
             self.flush()
             self._tick()  # the goodbye has its deadline from now on
             await self.wait_until(lambda: endpoint.has_left)
@@ -134,6 +137,7 @@ class Connection(asyncio.Protocol):
             if self._timer is not None:
                 self._timer.cancel()
             endpoint.release()
+            self._stop_awaiting()
             for publisher in self._publishers:
                 publisher.task.cancel()
         await self._stop_publishers()
@@ -172,10 +176,28 @@ class Connection(asyncio.Protocol):
         publisher.task.add_done_callback(lambda _: self._publishers.discard(publisher))
         stream.on_subscribe(publisher)
 
+    def _await_with(self, awaitable: Awaitable[Any], then: Then) -> None:
+        task = self._loop.create_task(self._await(awaitable, then), name="penstock examination")
+        self._awaiting.add(task)
+        task.add_done_callback(self._awaiting.discard)
+
+    async def _await(self, awaitable: Awaitable[Any], then: Then) -> None:
+        result, failure = None, None
+        try:
+            result = await awaitable
+        except Exception as error:  # boundary: the program's function
+            failure = error
+        then(result, failure)
+        self._tick()
+
+    def _stop_awaiting(self) -> None:
+        for task in self._awaiting:
+            task.cancel()
+
     async def _stop_publishers(self) -> None:
-        """Wait until each publisher has stopped. The end of the session has cancelled them."""
-        while self._publishers:
-            await asyncio.wait([publisher.task for publisher in self._publishers])
+        """Wait until each publisher has stopped. The end of the session has cancelled them, and what extensions waited for."""
+        while tasks := [publisher.task for publisher in self._publishers] + [*self._awaiting]:
+            await asyncio.wait(tasks)
 
     def _flush_soon(self) -> None:
         if not self._is_flushing_soon:
@@ -189,6 +211,7 @@ class Connection(asyncio.Protocol):
     def _on_change(self) -> None:
         endpoint = self.endpoint
         if endpoint.is_over:
+            self._stop_awaiting()
             self.flush()  # the answer to a goodbye of the peer
             if endpoint.session.state in _PARTED:
                 self._transport.close()

@@ -216,7 +216,8 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._is_left = True
-        reason = self._connection.endpoint.reason
+        endpoint = self._connection.endpoint
+        was_ending = endpoint.is_closing  # its reason is known once both sides have said goodbye
         try:
             if self._keeper is not None:
                 self._keeper.cancel()
@@ -225,8 +226,8 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 self._peer.give_up(ConnectionLost("this side closed the connection"))
         finally:
             await self._connection.leave()
-        if error is None:
-            raise_refusal(reason, self._settings)
+        if error is None and was_ending:
+            raise_refusal(endpoint.reason, self._settings)
 
     # --- inside
 

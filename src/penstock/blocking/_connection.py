@@ -104,6 +104,7 @@ class Connection:
         due = endpoint.tick(monotonic())
         if endpoint.has_work:
             endpoint.run_publishers(monotonic)
+            due = endpoint.tick(monotonic())
         self.flush()
         stalled = endpoint.check_stall(self._sent, len(self._unsent), monotonic())
         return due if stalled is None else stalled if due is None else min(due, stalled)

@@ -246,12 +246,13 @@ class Peer:
             return result
 
     def leave(self) -> Exception | None:
-        """Say goodbye and close. Return why the connection was over before, if it was."""
+        """Say goodbye and close. Return why the connection was ending before, if it was."""
         with self._guard:
             self._is_left = True
-            reason = self._connection.endpoint.reason
+            endpoint = self._connection.endpoint
+            was_ending = endpoint.is_closing  # its reason is known once both sides have said goodbye
             self._connection.leave()
-            return reason
+            return endpoint.reason if was_ending else None
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"

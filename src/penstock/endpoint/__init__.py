@@ -10,6 +10,7 @@ from penstock.endpoint._attempts import Attempts
 from penstock.endpoint._endpoint import Endpoint, PublishTo, publish_iterator
 from penstock.endpoint._failures import late, raise_refusal
 from penstock.endpoint._opening import RequestOpening, StreamOpening, request_opening, stream_opening
+from penstock.endpoint._outcomes import Then
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.endpoint._reports import Report, log_failure, report
@@ -36,6 +37,7 @@ __all__ = [
     "StreamEnd",
     "StreamOpening",
     "StreamPlace",
+    "Then",
     "bytes_of",
     "endpoint_settings",
     "late",

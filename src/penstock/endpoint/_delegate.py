@@ -1,13 +1,12 @@
 """The delegate of a client's session: what the session tells, and what the program offers to the peer."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
-from inspect import iscoroutine
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from penstock.api import NO_SUCH, UsageError
+from penstock.api import NO_SUCH
 from penstock.endpoint._published import failed_publisher
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
@@ -47,13 +46,6 @@ class ClientDelegate:
     def recognise(self, principal: Any) -> None:
         """Add the principal to the identity of the peer."""
         self.identity = attrs.evolve(self.identity, principal=principal)
-
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
-        """Fail: no task is here that could await."""
-        # Python warns of a coroutine that is neither awaited nor closed.
-        if iscoroutine(awaitable):
-            awaitable.close()
-        then(None, UsageError("an extension needs a task, and this client has none; use penstock.connect()"))
 
     def on_open(self) -> None:
         """Both sides have said hello."""

@@ -11,11 +11,12 @@ Rules of this file:
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
 from penstock.endpoint._delegate import ClientDelegate
+from penstock.endpoint._outcomes import AwaitWith, Outcomes, Then
 from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
@@ -49,9 +50,15 @@ class Endpoint(ClientDelegate):
         *,
         agreed: str | None = None,
         publish: PublishTo = publish_iterator,
+        await_with: AwaitWith | None = None,
     ) -> None:
-        """`agreed` is the name of the protocol that TLS has negotiated."""
+        """`agreed` is the name of the protocol that TLS has negotiated.
+
+        `await_with` lets an awaitable of an extension run in a task. Without it, `run_publishers` runs it.
+        """
         super().__init__(settings, identity)
+        self._outcomes = Outcomes()
+        self._await_with: AwaitWith = await_with or self._outcomes.add
         self._publish = publish
         # Ordered: each publisher gets one turn before any gets the next.
         self._runnable: dict[PublishedIterator, None] = {}
@@ -89,7 +96,7 @@ class Endpoint(ClientDelegate):
     @property
     def has_work(self) -> bool:
         """`run_publishers` has something to do."""
-        return bool(self._runnable)
+        return bool(self._runnable) or bool(self._outcomes)
 
     @property
     def has_output(self) -> bool:
@@ -159,7 +166,8 @@ class Endpoint(ClientDelegate):
         return None
 
     def run_publishers(self, clock: Callable[[], float]) -> None:
-        """Give each publisher with demand one turn."""
+        """Give each publisher with demand one turn, and run what extensions wait for. Call `tick` afterwards."""
+        self._outcomes.run()
         # Taken out first: a publisher that has more to do joins the next turn, behind all others.
         runnable, self._runnable = self._runnable, {}
         for publisher in runnable:
@@ -188,6 +196,16 @@ class Endpoint(ClientDelegate):
     def source_of(self, stream: SendingStream, /) -> None:
         """Return None: extensions that look at sources are not used here."""
 
+    def await_result(self, awaitable: Awaitable[Any], then: Then) -> None:
+        """Let the owner run what an extension waits for."""
+
+        def finish(result: Any, error: Exception | None) -> None:
+            if not self.session.state.is_closing:
+                then(result, error)
+            self._due = None  # the outcome may have set a time
+
+        self._await_with(awaitable, finish)
+
     # --- for the owner: the end
 
     def close(self) -> None:
@@ -201,6 +219,7 @@ class Endpoint(ClientDelegate):
         self._is_released = True
         # First: the transport is closed, and the signals of the end must not call its owner.
         self.forget_owner()
+        self._outcomes.close()
         if not self.session.state.is_over:
             self.session.end_of_input()
         # The end has cancelled the publishers. Their iterators are closed here, because no `run_publishers` follows.

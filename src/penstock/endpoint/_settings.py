@@ -1,15 +1,26 @@
 """The settings of a client's connection: the arguments of `connect`, checked at the call, so that a mistake shows its own line."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 import attrs
 
 from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
+from penstock.endpoint._outcomes import deferred
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import Published, check_published
 from penstock.endpoint._reports import Report, log_failure
-from penstock.plugins import Factory, Reconnect, Registry, TransportOptions, Url, check_permitted, parse_url
+from penstock.plugins import (
+    Factory,
+    PeerIdentity,
+    Reconnect,
+    Registry,
+    TransportOptions,
+    Url,
+    check_one_encoding,
+    check_permitted,
+    parse_url,
+)
 from penstock.session import DialectFactory, DialectSettings
 
 T = TypeVar("T")
@@ -57,6 +68,7 @@ def endpoint_settings(  # noqa: PLR0913  # the options of a connection
     *,
     publishers: Mapping[str, Any] | None = None,
     credentials: Credentials | None = None,
+    authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
     registry: Registry | None = None,
@@ -73,7 +85,8 @@ def endpoint_settings(  # noqa: PLR0913  # the options of a connection
     limits = _of_type("limits", limits, Limits) or Limits()
     registry = _of_type("registry", registry, Registry) or own_registry()
     options = (_of_type("options", options, TransportOptions) or TransportOptions()).within(limits)
-    encodings = () if encoding is None or encoding == COMPACT else (registry.encoding(encoding),)
+    check_one_encoding(parsed, encoding)
+    encodings = () if encoding is None or encoding == COMPACT or parsed.encoding else (registry.encoding(encoding),)
     if parsed.encoding is not None and parsed.encoding != COMPACT:
         # Looked up now, so that an unknown name fails at the call.
         registry.encoding(parsed.encoding)
@@ -85,7 +98,7 @@ def endpoint_settings(  # noqa: PLR0913  # the options of a connection
         # The last name is for servers that have none of the encodings.
         options=options.speaking([*(f"{alpn}+{each.name}" for each in encodings), alpn]),
         publishers={name: check_published(name, each, registry) for name, each in (publishers or {}).items()},
-        extensions=_extensions(extensions, credentials, registry, limits),
+        extensions=_extensions(extensions, credentials, authenticate, registry, limits),
         encodings=encodings,
         reconnect=_of_type("reconnect", reconnect, Reconnect),
         on_violation=on_violation or log_failure,
@@ -107,7 +120,7 @@ def _check_url(parsed: Url, url: str) -> None:
 
 
 def _extensions(
-    given: Sequence[Extension] | None, credentials: Credentials | None, registry: Registry, limits: Limits
+    given: Sequence[Extension] | None, credentials: Credentials | None, authenticate: object, registry: Registry, limits: Limits
 ) -> tuple[Extension, ...]:
     """Return the extensions that the hello lists."""
     made = list(_offered(registry) if given is None else _given(given))
@@ -118,7 +131,11 @@ def _extensions(
         size = len(credentials.scheme.encode()) + len(credentials.data)
         if size > limits.preauth_bytes - LARGEST_HEADER:
             raise UsageError(f"credentials of {size:,} bytes; a peer with the same limits takes no more than Limits.preauth_bytes")
-        made.append(_checked(registry.extension("auth").make(credentials=credentials)))
+    if authenticate is not None and not callable(authenticate):
+        raise UsageError(f"authenticate={shown(authenticate)}; give a function of a scheme, the credentials, and the server")
+    if credentials is not None or authenticate is not None:
+        examine = None if authenticate is None else deferred(authenticate)
+        made.append(_checked(registry.extension("auth").make(credentials=credentials, authenticate=examine)))
     return tuple(made)
 
 

@@ -61,7 +61,7 @@ from penstock.plugins._statistics import DirectionStatistics, PeerStatistics, Se
 from penstock.plugins._tls import Tls, certificate_of
 from penstock.plugins._tls_failure import tls_failure
 from penstock.plugins._unreachable import unreachable
-from penstock.plugins._url import Url, check_permitted, parse_url
+from penstock.plugins._url import Url, check_one_encoding, check_permitted, parse_url
 from penstock.plugins._url_source import ElementSink, SourceOptions, UrlSource
 
 if _typing.TYPE_CHECKING:
@@ -139,6 +139,7 @@ __all__ = [
     "bare_type",
     "build_registry",
     "certificate_of",
+    "check_one_encoding",
     "check_permitted",
     "check_serializer_argument",
     "direction_statistics",

@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 
 import attrs
 
-from penstock.api import UsageError
+from penstock.api import UsageError, shown
 
 _SCHEME: Final = re.compile(r"(?:(?P<dialect>[a-z][a-z0-9.-]*)\+)?(?P<transport>[a-z][a-z0-9.-]*)", re.ASCII)
 _AUTHORITY: Final = re.compile(
@@ -153,6 +153,12 @@ def check_permitted(url: Url, transports: Collection[str] | None) -> None:
             f"{str(url)!r} uses the transport {url.transport!r}, and transports= permits {permitted}; correct the URL where it comes from, "
             "or permit its transport as well"
         )
+
+
+def check_one_encoding(url: Url, encoding: object) -> None:
+    """Raise UsageError if ``encoding=`` and the ``?encoding=`` of `url` name two encodings. None names none."""
+    if encoding is not None and url.encoding not in (None, encoding):
+        raise UsageError(f"encoding={shown(encoding)}, and {str(url)!r} asks for {url.encoding!r}; leave one of them out")
 
 
 def _split_authority(rest: str) -> tuple[str, str]:

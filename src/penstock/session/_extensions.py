@@ -166,8 +166,17 @@ class ExtensionHost:
         except ProtocolError:
             raise  # the extension has found a fault of the peer
         except Exception as error:  # boundary: an extension, perhaps of a plugin
-            self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
+            self._end(error)
             return None
+
+    def _end(self, error: Exception) -> None:
+        text = f"an extension raised, which ends its connection: {error!r}"
+        if not self._session.channel.state.is_closing:
+            # A server may have no stream that would raise it. A separate exception: the session keeps its own, and must not keep frames.
+            warning = PluginError(text)
+            warning.__cause__ = error
+            self._session.streams.delegate.on_warning(warning)
+        self._session.close_internal_error(PluginError(text))
 
     def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
         """Let the connection await, and call `then` with the outcome."""

@@ -143,12 +143,21 @@ async def test_a_client_that_is_refused_is_told_in_its_encoding(registry: Regist
         ("memory://n", {"encoding": "other"}, "there is no encoding 'other'"),
         ("memory://n", {"encoding": 3}, "give the name of an encoding"),
         ("reactivesocket+memory://n", {"encoding": "masked"}, "whose messages have one encoding"),
+        ("memory://n?encoding=masked", {"encoding": "other"}, "asks for 'masked'; leave one of them out"),
+        ("memory://n?encoding=masked", {"encoding": "compact"}, "asks for 'masked'; leave one of them out"),
     ],
 )
 def test_an_encoding_that_cannot_be_spoken_is_a_usage_error(registry: Registry, url: str, options: dict[str, Any], why: str) -> None:
     """At the call of connect()."""
     with pytest.raises(UsageError, match=why):
         connect(url, registry=registry, **options)
+
+
+async def test_a_url_and_an_option_may_name_the_same_encoding(registry: Registry) -> None:
+    """The URL has chosen it, so none is negotiated."""
+    async with served("memory://n?encoding=masked", registry) as url, connect(url, registry=registry, encoding="masked") as peer:
+        assert await peer.request("numbers/1", serializer="json") == 0
+        assert encoding_of(peer) == "masked"
 
 
 def test_the_names_for_alpn_have_the_encodings_first() -> None:

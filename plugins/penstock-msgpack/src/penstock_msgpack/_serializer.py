@@ -145,10 +145,11 @@ def _check_inside(element: object) -> None:
         value = left.pop()
         if type(value) is dict:
             for each in value:
-                _check_key(each)
-            left.extend(each for each in value.values() if type(each) not in _LEAVES)
+                if type(each) is not str:  # here, because almost all keys are
+                    _check_key(each)
+            left += [each for each in value.values() if type(each) not in _LEAVES]
         elif type(value) is list:
-            left.extend(each for each in value if type(each) not in _LEAVES)
+            left += [each for each in value if type(each) not in _LEAVES]
         else:
             _check_leaf(value)
 

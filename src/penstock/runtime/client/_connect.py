@@ -89,7 +89,7 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     check_transport(registry, parsed)
     check_setup(parsed, setup, limits)
     dialect = dialect_at(registry, parsed)
-    negotiable = extensions_for(registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, dialect))
+    negotiable = extensions_for(registry, extensions, on_violation, encodings=encoding_asked(registry, encoding, parsed, dialect))
     return (OpenConnection if reconnect is None else ReconnectingConnection)(
         parsed,
         _settings(service, registry, limits, on_violation),

@@ -140,7 +140,7 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
     # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
-    negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, dialect))
+    negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, parsed, dialect))
     negotiable = with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup)
     chosen, resume = (options or TransportOptions()).within(limits), check_resume(resume, [dialect], url)
     opening = _Opening(

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.api import UsageError, shown
-from penstock.plugins import Connection, Factory, Registry, Url
+from penstock.plugins import Connection, Factory, Registry, Url, check_one_encoding
 from penstock.session import Dialect, DialectFactory, DialectHost, DialectSettings
 
 COMPACT: Final = "compact"
@@ -25,9 +25,13 @@ def takes_encodings(kind: DialectFactory) -> bool:
     return getattr(kind, "takes_encodings", False)  # the dialect of a plugin may lack the attribute
 
 
-def encoding_asked(registry: Registry, name: str | None, kind: DialectFactory) -> tuple[Factory, ...]:
-    """Return the encoding that a program asks for as ``encoding=``, as the list for its hello. Raises UsageError if it is not installed."""
-    if name is None or name == COMPACT:
+def encoding_asked(registry: Registry, name: str | None, url: Url, kind: DialectFactory) -> tuple[Factory, ...]:
+    """Return the encoding that a program asks for as ``encoding=``, as the list for its hello. Raises UsageError if it is not installed.
+
+    The list is empty if `url` has chosen the encoding already. `kind` is the dialect at `url`.
+    """
+    check_one_encoding(url, name)
+    if name is None or name == COMPACT or url.encoding is not None:
         return ()
     if not isinstance(name, str):
         raise UsageError(f"encoding={shown(name)}; give the name of an encoding, for example 'msgpack'")
