@@ -230,18 +230,6 @@ def _install_npm(session: nox.Session, *packages: str) -> None:
     session.env["NODE_PATH"] = f"{folder}/node_modules"
 
 
-# The packages come from the registry of npm; `plugins` and `browser` have what needs none.
-@nox.session(python=MAIN, default=False)
-def interop(session: nox.Session) -> None:
-    """Peers that others have made: websockets, trio-websocket, ws of npm; MessagePack and Protocol Buffers of Node.js. Needs npm."""
-    plugins = ("websocket", "http", "msgpack", "protobuf")
-    _prepare(session, "browser", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
-    _install_npm(session, "ws@8", "@msgpack/msgpack@3", "protobufjs@7")
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/interop", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "plugins/penstock-websocket/tests/test_peers.py", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/browser/test_node.py", "-k", "npm_package_ws", *session.posargs)
-
-
 @nox.session(python=MAIN)
 def costs(session: nox.Session) -> None:
     """What one connection can make a server hold, with default limits, against a bar for each attack. `-- --docs FOLDER` records it."""
@@ -463,18 +451,23 @@ def h2spec(session: nox.Session) -> None:
     session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
 
 
-# `nox -s plugins` runs these tests as well, and skips those whose program is missing.
+# The packages of npm come from its registry. `nox -s plugins` runs most of these tests as well, and skips those whose program is missing.
 @nox.session(python=MAIN, default=False)
 def interop(session: nox.Session) -> None:
-    """Programs by others read servers of HTTP and WebSocket: curl, nghttp, Node.js, nginx, httpx, httpx2, anycorn. All are required."""
-    missing = [name for name in ("curl", "nghttp", "node", "nginx") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    """Programs by others, all required: curl, nghttp, Node.js, nginx, httpx, httpx2, anycorn, websockets, ws of npm; codecs of Node.js."""
+    missing = [
+        name for name in ("curl", "nghttp", "node", "npm", "nginx") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None
+    ]
     if missing:
-        session.error(f"missing programs: {', '.join(missing)} (Debian: curl, nghttp2-client, nodejs, nginx)")
-    folders = ("./plugins/penstock-websocket", _with_extras("plugins/penstock-http"))
-    _prepare(session, "interop", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", folder))))
+        session.error(f"missing programs: {', '.join(missing)} (Debian: curl, nghttp2-client, nodejs, npm, nginx)")
+    folders = (*(f"./plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf")), _with_extras("plugins/penstock-http"))
+    _prepare(session, "browser", "interop", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", folder))))
+    _install_npm(session, "ws@8", "@msgpack/msgpack@3", "protobufjs@7")
     for folder, names in INTEROP.items():
         files = [f"{folder}/tests/{name}.py" for name in names]
         session.run("pytest", "-rs", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, *files, *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/interop", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/browser/test_node.py", "-k", "npm_package_ws", *session.posargs)
 
 
 INTEROP = {
