@@ -185,6 +185,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._counted += len(part)
         self._unrenewed += len(part)
 
+    def _count_arrived(self) -> int:
+        return len(self._arrived)
+
     async def _wait_readable(self) -> None:
         """Checkpoint, and return when there is an element to read. If there will be none, raise what ended the stream."""
         if length_hint(self._slice):
@@ -241,9 +244,10 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def _fit_demand(self, window: ByteWindow) -> None:
         """Use as much of the demand as fits into the window by the size of the elements so far."""
-        now = self.statistics()  # a `RemoteStream` counts elements in pieces of memory
-        if now.received >= window.first:
-            limit = window.demand(self._demand, now.received, now.buffered)
+        arrived = self._count_arrived()
+        received = self._counted + arrived
+        if received >= window.first:
+            limit = window.demand(self._demand, received, length_hint(self._slice) + arrived)
             self._spare, self._slice_size = self._demand - limit, max(1, limit // 2)
 
     # --- steering
@@ -300,10 +304,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
-        return self._statistics(len(self._arrived))
-
-    def _statistics(self, arrived: int) -> StreamStatistics:
-        unread = length_hint(self._slice)
+        unread, arrived = length_hint(self._slice), self._count_arrived()
         buffered = unread + arrived
         received = self._counted + arrived
         is_open, now = bool(self._is_open), _now()

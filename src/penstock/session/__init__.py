@@ -5,6 +5,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 """
 
 # Names for dialects, plugins and the runtime. The watchers, the outbox and the tables of moves stay private.
+from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, Outbox
 from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
@@ -73,6 +74,7 @@ __all__ = [
     "TOO_LONG",
     "VERSION",
     "ActiveResume",
+    "CancelledStream",
     "Channel",
     "ChooseDialect",
     "ConnectionState",

@@ -291,7 +291,8 @@ class StreamTables:
     def receive_accept(self, stream_id: int, element_size: int) -> None:
         """Note that the peer accepts a stream that this side has opened."""
         stream = self._known(stream_id)
-        if isinstance(stream, ReceivingStream):
+        # As everywhere on the path of messages: ReceivingStream has a metaclass of `typing`, and is slow to compare with.
+        if not isinstance(stream, CancelledStream):
             if self.observers is not None:
                 self.observers.on_accepted(stream_id, element_size)
                 if self._channel.state.is_closing:  # an extension has ended the connection, and with it the stream
@@ -308,7 +309,7 @@ class StreamTables:
         stream = self._known(stream_id)
         # Before the subscriber is called, which may look at the tables or subscribe again.
         del self.opened[stream_id]
-        if not isinstance(stream, ReceivingStream):
+        if isinstance(stream, CancelledStream):
             self.cancelled.count -= 1
             return
         if self.observers is not None:

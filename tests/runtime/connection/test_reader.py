@@ -1,12 +1,15 @@
 """The reader of a link: receives, feeds the session in turns, and ends once."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits
+from penstock.runtime.connection import _decoding_turns, _reader
+from penstock.runtime.connection._decoding_turns import END_SECONDS, DecodingTurns
 from penstock.runtime.connection._reader import LINGER_BYTES, ORDERLY_LINGER_BYTES, Reader
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
@@ -16,10 +19,11 @@ from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_pa
 class ReaderHarness:
     """A reader over fakes."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, turns: DecodingTurns | None = None) -> None:
         self.session = FakeSession()
         self.connection = FakeConnection(at_once=1000)
         self.parts = make_parts(self.session, limits)
+        self.parts.turns = turns or self.parts.turns
         self.ends: list[Exception | None] = []
         self.writer = Writer(self.connection, self.parts, self.ends.append)
         self.reader = Reader(self.connection, self.parts, self.writer, self.ends.append)
@@ -46,6 +50,28 @@ async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception 
     assert not await harness.reader.receive_and_dispatch()
     assert harness.reader.input_ended.is_set()
     assert harness.ends[0] is error
+
+
+@pytest.mark.parametrize("error", [None, trio.BrokenResourceError()])
+async def test_connections_that_are_reset_at_once_end_in_turns(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those that end in good order, some 17 in a pass of the loop: what follows each end takes its time in the passes after it."""
+    monkeypatch.setattr(_decoding_turns, "monotonic", lambda: 100.0)  # nothing takes time, so only the ends use up the budget
+    monkeypatch.setattr(_reader, "monotonic", lambda: 100.0)
+    turns, seen = DecodingTurns(), [0]
+    harnesses = [ReaderHarness(turns=turns) for _ in range(60)]
+
+    class Passes(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            seen.append(sum(bool(harness.ends) for harness in harnesses))
+
+    trio.lowlevel.add_instrument(passes := Passes())
+    async with trio.open_nursery() as nursery:
+        for harness in harnesses:
+            harness.connection.error = error
+            harness.connection.arrive.send_nowait(None)
+            nursery.start_soon(harness.reader.receive_and_dispatch)
+    trio.lowlevel.remove_instrument(passes)
+    assert max(after - before for before, after in pairwise(seen)) <= Limits().turn / END_SECONDS + 1
 
 
 async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_read() -> None:

@@ -42,6 +42,7 @@ from penstock.session import (
     DRAINING,
     ILLEGAL_DEMAND,
     KEEPALIVE,
+    CancelledStream,
     ConnectionState,
     DialectHost,
     DialectSettings,
@@ -185,7 +186,8 @@ class ReceivedFrames:
             self.accept_setup()
         opened = self._streams.opened
         stream = opened.get(stream_id)
-        if not isinstance(stream, ReceivingStream):
+        # Compared with the other class: ReceivingStream has a metaclass of `typing`, and to compare a subclass with it takes a microsecond.
+        if stream is None or isinstance(stream, CancelledStream):
             self._receive_late(data, is_whole=end, complete=complete)
             return
         # The path of most answers: one value and the end in one frame.

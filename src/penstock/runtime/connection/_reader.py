@@ -88,10 +88,9 @@ class Reader:
                 try:
                     received = await (self._connection.receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
                 except Exception as error:  # boundary: a transport may be a plugin
-                    self.on_end(error)
+                    await self._end_in_turn(error)
             if received is None:
-                await self._turns.begin_end(self._parts.limits.turn)
-                self._end(None)
+                await self._end_in_turn(None)
                 # Most connections have no next link: then the reader loop ends here.
                 return self._parts.links is not None and await self._parts.links.wait_for_next()
             # After the goodbye the session drops all but the peer's; the bytes are read so that ours is not lost in a reset.
@@ -205,6 +204,12 @@ class Reader:
         except Exception as error:  # boundary: a transport may be a plugin
             self.on_end(error)
             return None
+
+    async def _end_in_turn(self, error: Exception | None) -> None:
+        """End, unless the input has ended before. Many connections may end, or be reset, at the same time."""
+        if not self.input_ended.is_set():
+            await self._turns.begin_end(self._parts.limits.turn)
+            self._end(error)
 
     def _end(self, error: Exception | None) -> None:
         # Both: a goodbye waits for the first, the end of the link for the second.

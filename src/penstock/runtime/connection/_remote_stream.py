@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from time import monotonic
 from typing import Any, TypeVar, cast
 
-from penstock.api import StreamStatistics, UsageError
+from penstock.api import UsageError
 from penstock.core import PositionedStream
 
 T = TypeVar("T")
@@ -87,9 +87,8 @@ class RemoteStream(PositionedStream[T]):
     def _number_in(self, part: list[Any]) -> int:
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
 
-    def statistics(self) -> StreamStatistics:
-        """Return a record of the current state, in elements."""
-        return self._statistics(self._number_in(self._arrived))
+    def _count_arrived(self) -> int:
+        return self._number_in(self._arrived)
 
 
 class _Buffers(AsyncIterator[bytes]):

@@ -43,8 +43,9 @@ class RequestHandlers:
             return None
         # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that: nothing is decoded.
         data, router = request.data, self._router
-        path = data.partition(b"?")[0]
-        if path in router.literal_names or path.count(b"/") + 1 in router.patterns or (data[:1] == FIRST_BYTE and self._named):
+        path = data.partition(b"?")[0] if b"?" in data else data
+        is_name = path in router.literal_names or (router.patterns and path.count(b"/") + 1 in router.patterns)
+        if is_name or (self._named and data[:1] == FIRST_BYTE):
             return None
         if self._may_open is not None and not self._may_open(request, peer):
             raise Forbidden("may_open refused it")
