@@ -29,6 +29,8 @@ BUCKETS: Final = 48
 READ: Final = ("process", "subscription", "seq", "kind", "n", "size", "first", "last", "longest")
 """The columns that the audit reads."""
 
+LOOKED_AT: Final = READ[:5]
+"""The columns that decide which rule is breached. The others, of times, take most of the time to read."""
 
 COLUMNS: Final = (
     "process",
@@ -65,7 +67,7 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
     """
     rows = in_order(rows)
     kind, n, seq = rows["kind"], rows["n"], rows["seq"]
-    is_start = _starts(rows)
+    is_start = starts_of(rows)
     starts = np.flatnonzero(is_start)
     if not len(starts):
         empty: Ints = np.zeros(0, dtype=np.int64)
@@ -159,7 +161,7 @@ def in_order(rows: Columns) -> Columns:
     return {name: column[order] for name, column in rows.items()}
 
 
-def _starts(rows: Columns) -> npt.NDArray[np.bool_]:
+def starts_of(rows: Columns) -> npt.NDArray[np.bool_]:
     """Return for each row whether a chunk begins with it: another subscription, or a number that does not follow the one before."""
     process, subscription, seq = rows["process"], rows["subscription"], rows["seq"]
     is_start = np.ones(len(seq), dtype=bool)
