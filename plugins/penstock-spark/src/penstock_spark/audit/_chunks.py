@@ -51,6 +51,7 @@ COLUMNS: Final = (
     "after_terminal",
     "ends_and_elements",
     "is_bad_open",
+    "copies",
     "longest",
     "publisher_wait",
     "subscriber_wait",
@@ -110,6 +111,7 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
         "after_terminal": total((is_next | is_terminal) & was_terminated),
         "ends_and_elements": total(is_next | is_terminal),
         "is_bad_open": (np.maximum.reduceat(bad, starts) > np.maximum.reduceat(answer, starts)).astype(np.int64),
+        "copies": total(rows["copies"]),
         "longest": np.maximum.reduceat(rows["longest"], starts),
         "publisher_wait": total(np.where(of_publisher, gap, 0)),
         "subscriber_wait": total(np.where(of_subscriber, gap, 0)),
@@ -146,19 +148,23 @@ def _gaps(rows: Columns, starts: Ints) -> Ints:
 
 
 def in_order(rows: Columns) -> Columns:
-    """Return the rows by process, subscription and number; as they are if they are in that order."""
+    """Return the rows by process, subscription and number, each of them once. The column ``copies`` tells how often a row came again."""
     process, subscription, seq = rows["process"], rows["subscription"], rows["seq"]
+    none: Ints = np.zeros(len(seq), dtype=np.int64)
     if len(seq) < 2:
-        return rows
+        return rows | {"copies": none}
     later_process = process[1:] > process[:-1]
     same_process = process[1:] == process[:-1]
     later = subscription[1:] > subscription[:-1]
     same = subscription[1:] == subscription[:-1]
     # The usual case: the recorder has written them so. Sorting would cost more than all other steps.
-    if np.all(later_process | (same_process & (later | (same & (seq[1:] >= seq[:-1]))))):
-        return rows
+    if np.all(later_process | (same_process & (later | (same & (seq[1:] > seq[:-1]))))):
+        return rows | {"copies": none}
     order = np.lexsort((seq, subscription, process))
-    return {name: column[order] for name, column in rows.items()}
+    keys = np.stack([column[order] for column in (process, subscription, seq)])
+    first = np.flatnonzero(np.append([True], np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
+    # A row that came again would look like a second signal: another on_subscribe, or an element after the end.
+    return {name: column[order[first]] for name, column in rows.items()} | {"copies": np.diff(first, append=len(seq)) - 1}
 
 
 def starts_of(rows: Columns) -> npt.NDArray[np.bool_]:
