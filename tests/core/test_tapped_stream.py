@@ -144,6 +144,9 @@ def test_only_bytes_have_a_size() -> None:
     """Other elements count 0: their size is not known."""
     assert size_of([b"ab", b"c"]) == 3
     assert size_of([bytearray(b"ab"), memoryview(b"cd"), "text", 5]) == 4
+    assert size_of([b"ab", "text", bytearray(b"c"), memoryview(b"de")]) == 5
+    assert size_of([b"ab", memoryview(b"abcd")[::2], bytes(100_000)]) == 100_004
+    assert size_of([bytes(100_000), b"c"]) == 100_001
     assert size_of([]) == 0
 
 

@@ -73,6 +73,21 @@ def test_msgpack_maps_become_rows() -> None:
     assert [each.place for each in decoded.bad] == [0, 2]
 
 
+def test_msgpack_maps_of_plain_values_become_rows() -> None:
+    """They take a shorter path; what does not fit into it is read as any map: a text for a number is refused, and so is nil."""
+    msgpack = pytest.importorskip("penstock_msgpack")
+    dumps = msgpack.MsgpackSerializer().dumps
+    fields = [pa.field("id", pa.int32()), pa.field("a b", pa.string()), pa.field("part", pa.float64()), pa.field("is", pa.bool_())]
+    row = {"id": 5, "a b": "x", "part": 0.5, "is": True}
+    assert rows_of("msgpack", [dumps(row | {"more": [1]}), dumps({}), dumps(row)], fields) == [row, dict.fromkeys(row), row]
+    assert rows_of("msgpack", [dumps(row | {"part": 2, 7: "a key that is no text"})], fields) == [row | {"part": 2.0}]
+    assert rows_of("msgpack", [], fields) == []
+    bad = [dumps([1]), dumps(row | {"id": "5"}), dumps(row | {"id": 2**40}), b"", dumps(row) + dumps(row), b"\xc0", dumps(row)[:-1]]
+    decoded = decoder_of("msgpack", fields, None).decode([dumps(row), *bad, dumps(row)])
+    assert [each.place for each in decoded.bad] == list(range(1, 1 + len(bad)))
+    assert decoded.columns[0].to_pylist() == [5, *[None] * len(bad), 5]
+
+
 def test_a_class_that_cannot_be_imported_is_named() -> None:
     """Executors import it, so the error says how it gets there."""
     pytest.importorskip("penstock_protobuf")

@@ -61,6 +61,8 @@ REFUSED = [
     ({"startingOffsets": "newest"}, "JSON object"),
     ({"delivery": "atMostOnce"}, "needs maxElementsPerTrigger"),
     ({"delivery": "sometimes"}, "exactlyOnce, atMostOnce"),
+    ({"subscriptionId": "nightly report"}, "as in nightly-report"),
+    ({"delivery": "atMostOnce", "maxElementsPerTrigger": "5", "subscriptionId": "nightly"}, "leave it out"),
     ({"penstock.client.token": "hunter2"}, "tokenFile or penstock.client.tokenEnv"),
     ({"penstock.client.user": "ann"}, "passwordFile"),
 ]

@@ -230,6 +230,21 @@ def test_a_checkpoint_of_other_streams_is_refused() -> None:
         plan_of(KnownPublisher({EAST: Facts(0, 5)})).latest(Offset({("bills", "0"): 5}))
 
 
+def test_a_checkpoint_belongs_to_the_query_whose_id_it_has() -> None:
+    """One without an id takes the first one that is given. A batch that is read again is refused, too."""
+    publisher = KnownPublisher({EAST: Facts(0, 50)})
+    start = Offset({EAST: 0})
+    end = plan_of(publisher, subscriptionId="nightly").latest(start)
+    assert end.to_json()["subscription"] == "nightly"
+    assert Offset.from_json(end.to_json()) == end
+    assert plan_of(publisher, subscriptionId="nightly").latest(end) is end
+    for options, text in (({"subscriptionId": "hourly"}, "has subscriptionId=hourly"), ({}, "this one has none")):
+        with pytest.raises(UsageError, match=f"subscriptionId=nightly.*{text}.*checkpointLocation of its own"):
+            plan_of(publisher, **options).latest(end)
+        with pytest.raises(UsageError, match="subscriptionId=nightly"):
+            plan_of(publisher, **options).ranges(start, end)
+
+
 def test_assigned_partitions_and_patterns_choose() -> None:
     """A partition that does not exist, and a pattern without a name, are refused."""
     publisher = KnownPublisher({EAST: Facts(0, 5), WEST: Facts(0, 5), ("bills", "0"): Facts(0, 1)})

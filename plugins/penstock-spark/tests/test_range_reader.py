@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from _server import Served, element_at, served
 from penstock_spark.source import _range_reader
+from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._publisher import Publisher, digest_of
 from penstock_spark.source._range_reader import LEAST_ROWS, LONGEST_WAIT, Batches, Task
@@ -48,6 +49,19 @@ def test_a_range_arrives_whole_in_few_batches(server: Served, monkeypatch: pytes
     assert table["value"].to_pylist() == [element_at("fixed", 1, position) for position in range(10_000)]
     assert set(table["stream"].to_pylist()) == {"orders"}
     assert set(table["partition"].to_pylist()) == {"1"}
+
+
+def test_the_server_is_told_the_id_of_the_query(server: Served) -> None:
+    """Each name has it behind the words of the range; the log reads as without it."""
+    assert range_name("orders", "1", 0, 9, "nightly") == "orders?partition=1&start=0&stop=9&subscription=nightly"
+    assert positions_name("orders", {"1": 5}, 0.5, "nightly") == "orders?positions&after=1:5&timeout=0.500&subscription=nightly"
+    assert positions_name("orders", {}, 0.5) == "orders?positions"
+    assert sum(batch.num_rows for batch in task(server, subscriptionId="nightly").read()) == 10_000
+    publisher = Publisher(server.uri, settings().client, "nightly")
+    try:
+        assert publisher.facts(["orders"])["orders", "1"].latest == 20_000
+    finally:
+        publisher.close()
 
 
 def test_a_batch_is_due_by_number_time_or_bytes() -> None:

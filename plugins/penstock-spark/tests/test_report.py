@@ -5,6 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from _traces import CANCEL, ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, run_here, sound
 from penstock_spark.audit import FINDINGS, RULES, _audit, audit, page_of
@@ -54,6 +56,20 @@ def test_a_file_that_is_there_twice_is_told_and_judged_once(tmp_path: Path) -> N
     assert "Remove the copy" in report["lost"]["advice"][0]
     assert "Remove the copy" in page_of(report, "x")
     assert alone["lost"]["advice"] == []
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_rows_that_came_again_are_told_and_judged_once(tmp_path: Path, groups: int) -> None:
+    """A part of a file was copied, into the same row group or into another one. No row is missing, and nothing is breached."""
+    trace = Trace()
+    for _ in range(3):
+        trace.add([Signal(ON_SUBSCRIBE), *[Signal(REQUEST, 5), Signal(ON_NEXT, 5)] * 5, Signal(ON_COMPLETE)])
+    [file] = trace.write(tmp_path, Random(2), groups=1)
+    table = pq.read_table(file).sort_by([("subscription", "ascending"), ("seq", "ascending")])
+    again = pa.concat_tables([table, table.slice(0, 3), table.slice(8, 9)])  # the begin of one, and the end of it with the begin of another
+    pq.write_table(again, file, row_group_size=len(again) if groups == 1 else len(table))
+    report = audit(None, tmp_path)
+    assert (report["rows"], report["lost"]["rows"], report["lost"]["rows_twice"], report["violations"]) == (36, 0, 12, {})
 
 
 def test_missing_rows_are_told_with_what_to_do(tmp_path: Path) -> None:

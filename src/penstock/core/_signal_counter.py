@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 import logging
+from collections.abc import Callable
 from time import perf_counter_ns, time_ns
 from typing import Final
 
@@ -27,10 +28,10 @@ LOG: Final = "penstock.recording"
 class SignalCounter:
     """Counts for one tap."""
 
-    __slots__ = ("_count", "_each", "_first", "_last", "_longest", "_size", "_tap")
+    __slots__ = ("_count", "_each", "_first", "_last", "_longest", "_record", "_size")
 
     def __init__(self, tap: SignalTap) -> None:
-        self._tap: SignalTap | None = tap
+        self._record: Callable[[SignalKind, int, int, int, int, int], None] = tap.record
         self._each = tap.each_signal
         self._count = self._size = self._first = self._last = self._longest = 0
 
@@ -53,26 +54,34 @@ class SignalCounter:
         if self._count:
             self.flush()
         now = perf_counter_ns()
-        self._record(kind, n, 0, now, now)
+        at, longest, self._longest = now + _SINCE_1970, self._longest, 0
+        try:
+            self._record(kind, n, 0, at, at, longest)
+        except Exception as error:  # boundary: as in `flush`
+            self._give_up(error)
         return now
 
     def returned(self, began: int) -> None:
         """Note how long the signal that began at `began` has taken."""
         # The longest since the last row: among a thousand fast calls one slow call must be seen.
-        self._longest = max(self._longest, perf_counter_ns() - began)
+        took = perf_counter_ns() - began
+        if took > self._longest:  # noqa: PLR1730  # max() takes twice as long, and this runs for each signal
+            self._longest = took
 
     def flush(self) -> None:
         """Make the row of the elements that were counted."""
         count, size, self._count, self._size = self._count, self._size, 0, 0
-        self._record(SignalKind.ON_NEXT, count, size, self._first, self._last)
-
-    def _record(self, kind: SignalKind, n: int, size: int, first: int, last: int) -> None:
-        if self._tap is None:
-            return
         longest, self._longest = self._longest, 0
         try:
-            self._tap.record(kind, n, size, first + _SINCE_1970, last + _SINCE_1970, longest)
+            self._record(SignalKind.ON_NEXT, count, size, self._first + _SINCE_1970, self._last + _SINCE_1970, longest)
         except Exception as error:  # boundary: a tap is code of a plugin or of the user, and must not end the stream that it watches
-            self._tap = None
-            text = "the tap of a stream raised %s: %s; it gets no more rows of this stream"
-            limited_log(LOG).write(logging.ERROR, place_of(error), text, type(error).__name__, text_of(error), error=error)
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self._record = _ignore
+        text = "the tap of a stream raised %s: %s; it gets no more rows of this stream"
+        limited_log(LOG).write(logging.ERROR, place_of(error), text, type(error).__name__, text_of(error), error=error)
+
+
+def _ignore(kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    """Take a row in the place of a tap that has failed."""

@@ -4,6 +4,7 @@ It stands in both directions, so it sees requests and the cancel, too. It passes
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from penstock.api import (
@@ -23,6 +24,9 @@ from penstock.core._signal_counter import SignalCounter
 from penstock.core._sources import EndedSubscription
 
 _SIZED: Final = (bytes, bytearray, memoryview)
+MOST_JOINED: Final = 1024
+"""Bytes of the first element above which elements are not joined to count them: the copy would take longer than their lengths."""
+
 _ENDED: Final = EndedSubscription()
 
 
@@ -173,7 +177,8 @@ class TappedStream(Subscriber[Any], Subscription):
 
 def size_of(elements: Sequence[Any]) -> int:
     """Return the bytes of `elements`; an element that is no bytes counts 0."""
-    # Most batches are bytes, and need no test for each element.
-    if set(map(type, elements)) == {bytes}:
-        return sum(map(len, elements))
+    if elements and type(elements[0]) is bytes and len(elements[0]) <= MOST_JOINED:
+        # Joined in C, short elements take a third of the time that their lengths take, and no look at their types is needed.
+        with suppress(TypeError, BufferError):
+            return len(b"".join(elements))
     return sum(len(element) for element in elements if isinstance(element, _SIZED))

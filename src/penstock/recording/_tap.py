@@ -84,10 +84,11 @@ class StreamTap:
         seq = self._seq
         self._seq = seq + 1
         intake = self._intake
-        if intake.room <= 0:
+        room = intake.room
+        if room <= 0:
             intake.dropped += 1
             return
-        intake.room -= 1
+        intake.room = room - 1
         rows = self._rows
         try:
             rows += _PACK(seq, kind, n, size, first, last, longest)

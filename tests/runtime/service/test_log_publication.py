@@ -102,6 +102,18 @@ async def test_words_become_positions_by_the_answer_of_the_publisher(autojump_cl
             assert stream.position == 101
 
 
+async def test_the_word_subscription_is_seen_by_the_service_and_ignored_by_the_log(autojump_clock: MockClock) -> None:
+    """A reader has a name, so `may_open` and the access log know it; elements and positions are the same."""
+    seen: list[str] = []
+    service = Service(may_open=lambda name, peer: not seen.append(str(name)))  # type: ignore[func-returns-value]  # append, and allow
+    service.publish("orders", await filled())
+    async with peer_of(service) as peer:
+        async with peer.subscribe("orders?start=8&subscription=nightly") as stream:
+            assert await anext(stream) == b"8"
+        assert json.loads(await peer.request("orders?positions&subscription=nightly"))["0"]["latest"] == 10
+    assert seen == ["orders?start=8&subscription=nightly", "orders?positions=&subscription=nightly"]
+
+
 async def test_a_stream_without_positions_has_none(autojump_clock: MockClock) -> None:
     """Over ReactiveSocket no answer comes for a word, and a publisher without a log has no positions."""
     service = service_of(await filled())

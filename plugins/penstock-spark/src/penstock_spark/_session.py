@@ -37,7 +37,12 @@ def session(master: str) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("penstock audit")
     log = Path(__file__).with_name("log4j2.properties")
-    settings = {"spark.ui.showConsoleProgress": "false", "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}"}
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
+        # Spark gives a new Python process 15 s to answer. On a busy machine each task would fail and be repeated, without an end.
+        "spark.python.authenticate.socketTimeout": "300s",
+    }
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= LOCAL

@@ -27,7 +27,7 @@ from penstock.api import (
     on_next_packed_of,
     split_packed,
 )
-from penstock.core import TappedStream
+from penstock.core import TappedStream, size_of
 from penstock.plugins import (
     ConnectionClosed,
     ConnectionOpened,
@@ -83,6 +83,8 @@ class ConnectionEvents:
         """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
         self.wants_streams: bool = events.wants_streams or events.wants_signals
         """True if a plugin observes streams or their signals. Plugins are fixed when the registry is built, so this is looked up once."""
+        self.counts_elements: bool = events.wants_streams
+        """True if a plugin is told how many elements a stream had. A recorder counts them itself."""
 
     # --- the connection
 
@@ -339,8 +341,9 @@ class ObservedStream(Subscriber[Any], Subscription):
             for element in elements:
                 self.on_next(element)
         else:
-            self._elements += len(elements)
-            self._bytes += sum(map(len, elements))
+            if self._events.counts_elements:
+                self._elements += len(elements)
+                self._bytes += size_of(elements)
             many(elements)
 
     def on_fact(self, fact: object, /) -> None:

@@ -94,10 +94,10 @@ class TappedSending(TappedStream):
         if batch is None or counter is None:
             return
         # Without a copy if all of the batch is new.
-        new = batch.elements[self._seen :] if self._seen else batch.elements
-        if new:
-            self._seen += len(new)
-            counter.elements(len(new), size_of(new))
+        elements, seen = batch.elements, self._seen
+        if len(elements) > seen:
+            self._seen = len(elements)
+            counter.elements(len(elements) - seen, size_of(elements[seen:] if seen else elements))
 
     def _leave(self, kind: SignalKind) -> Subscriber[Any] | None:
         self._count_lent()

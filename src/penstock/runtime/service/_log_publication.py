@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after`` and ``timeout``. They stand behind the ``?`` of a name, and the
-  function of the publisher never gets them.
+* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after``, ``timeout`` and ``subscription``. They stand behind the ``?``
+  of a name, and the function of the publisher never gets them.
 * The function runs first. If it denies the name to the peer, the peer does not learn whether its words fit.
 * A word that does not fit is the mistake of a peer: it is refused with a text that has the figures of the log (`UnfitPosition`).
 """
@@ -21,8 +21,8 @@ from penstock.runtime.service._cannot_open import UnfitPosition
 from penstock.runtime.service._function_annotations import called_function, open_parameters
 from penstock.runtime.service._router import Pattern
 
-LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout")
-"""The words of a log behind the ``?`` of a name."""
+LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout", "subscription")
+"""The words of a log behind the ``?`` of a name. ``subscription`` changes nothing: the access log and `may_open` see it."""
 
 MOST_DIGITS: Final = 19
 """Digits of the largest position, 2^63-1. int() of a longer text would cost time for nothing."""

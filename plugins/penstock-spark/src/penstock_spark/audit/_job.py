@@ -1,7 +1,7 @@
 """The Spark job: workers read row groups and send summaries; the driver finds the suspects; workers look at those row by row."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock_spark.audit._carry import Carries, carries_of
-from penstock_spark.audit._chunks import BUCKETS, COLUMNS, READ, Columns, Ints, in_order, summaries
+from penstock_spark.audit._chunks import BUCKETS, COLUMNS, LOOKED_AT, READ, Columns, Ints, in_order, starts_of, summaries
 from penstock_spark.audit._scan import Carry, scan
 
 _SUMMARY_TYPE: Final = ", ".join([*(f"{name} bigint" for name in COLUMNS), "piece bigint", "waits array<bigint>"])
@@ -22,6 +22,9 @@ Work = list[tuple[int, Any]]
 
 Function = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Runs in a worker: takes batches of work, and returns batches of rows."""
+
+Chunk = tuple[int, int, int, int]
+"""Process, subscription, first and last number."""
 
 Run = Callable[[Work, Function, str, str], pa.Table]
 """Gives the work to workers, and returns the rows of all: ``run(work, function, types of the rows, a word for the progress)``."""
@@ -110,8 +113,9 @@ class _Summarise:
 
 def _look_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, (path, group, looks) in _items(batches):
-        rows = in_order(read(path, group))
-        found = [line for look in json.loads(looks) for line in _violations(rows, look)]
+        rows = in_order(read(path, group, LOOKED_AT))
+        places = _places(rows)
+        found = [line for look in json.loads(looks) for line in _violations(rows, places, look)]
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array([line["process"] for line in found], pa.int64()),
@@ -122,14 +126,17 @@ def _look_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _violations(rows: Columns, look: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    wanted = (
-        (rows["process"] == look["process"])
-        & (rows["subscription"] == look["subscription"])
-        & (rows["seq"] >= look["first_seq"])
-        & (rows["seq"] <= look["last_seq"])
-    )
-    own = {name: column[wanted] for name, column in rows.items()}
+def _places(rows: Columns) -> dict[Chunk, tuple[int, int]]:
+    edges = np.append(np.flatnonzero(starts_of(rows)), len(rows["seq"]))
+    begins, ends = edges[:-1], edges[1:]
+    columns = (rows["process"][begins], rows["subscription"][begins], rows["seq"][begins], rows["seq"][ends - 1])
+    keys = zip(*(column.tolist() for column in columns), strict=True)
+    return dict(zip(keys, zip(begins.tolist(), ends.tolist(), strict=True), strict=True))
+
+
+def _violations(rows: Columns, places: Mapping[Chunk, tuple[int, int]], look: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    begin, end = places[look["process"], look["subscription"], look["first_seq"], look["last_seq"]]
+    own = {name: column[begin:end] for name, column in rows.items()}
     for violation in scan(own, Carry(**look["carry"]), is_answered_later=look["is_answered_later"]):
         yield {"process": look["process"], "subscription": look["subscription"], **attrs.asdict(violation)}
 
@@ -140,7 +147,8 @@ def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
             yield number, json.loads(item)
 
 
-def read(path: str, group: int) -> Columns:
-    """Return the columns of one row group."""
-    table = pq.ParquetFile(path).read_row_group(group, columns=list(READ))
-    return {name: table[name].to_numpy().astype(np.int64, copy=False) for name in READ}
+def read(path: str, group: int, names: Sequence[str] = READ) -> Columns:
+    """Return some columns of one row group."""
+    # One thread: Spark has a worker for each core.
+    table = pq.ParquetFile(path).read_row_group(group, columns=list(names), use_threads=False)
+    return {name: table[name].to_numpy() for name in names}

@@ -1,8 +1,10 @@
-"""The exact look at one chunk, row by row, with what came before it: which rule was breached first, and how often."""
+"""The exact look at one chunk, with what came before it: which row breaches which rule first, and how often."""
 
 from typing import Final
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from penstock_spark.audit._chunks import (
     CANCEL,
@@ -14,6 +16,8 @@ from penstock_spark.audit._chunks import (
     REQUEST,
     Columns,
 )
+
+Flags = npt.NDArray[np.bool_]
 
 AROUND: Final = 5
 """Rows before and behind a violation that are shown with it."""
@@ -56,49 +60,57 @@ class Violation:
 
 
 def scan(rows: Columns, carry: Carry, *, is_answered_later: bool) -> list[Violation]:
-    """Return the violations in the rows of one chunk. `carry` is moved on.
+    """Return the violations in the rows of one chunk, by the position of the first breach. `carry` is moved on.
 
     `is_answered_later`: an on_error stands in a later chunk of the subscription, so no bad request stays without an answer.
     """
-    found: dict[str, list[int]] = {}
-    kinds, counts, seqs = rows["kind"].tolist(), rows["n"].tolist(), rows["seq"].tolist()
-    last_error = len(kinds) if is_answered_later else max((at for at, kind in enumerate(kinds) if kind == ON_ERROR), default=-1)
-    for position, (kind, n) in enumerate(zip(kinds, counts, strict=True)):
-        for rule in _breached(kind, n, carry, is_answered=position < last_error):
-            found.setdefault(rule, []).append(position)
-        _move(kind, n, carry)
+    found = []
+    for rule, breaches in _breaches(rows, carry, is_answered_later=is_answered_later):
+        positions = np.flatnonzero(breaches)
+        if len(positions):
+            found.append((int(positions[0]), rule, len(positions)))
+    # Two rules may be breached first by the same row: a stable sort leaves them in the order of the rules.
     return [
-        Violation(rule, int(seqs[positions[0]]), len(positions), tuple(_transcript(rows, positions[0])))
-        for rule, positions in found.items()
+        Violation(rule, int(rows["seq"][first]), count, tuple(_transcript(rows, first)))
+        for first, rule, count in sorted(found, key=lambda each: each[0])
     ]
 
 
-def _breached(kind: int, n: int, carry: Carry, *, is_answered: bool) -> list[str]:
-    rules = []
-    if kind == ON_SUBSCRIBE:
-        if carry.is_begun:
-            rules.append("1.9")
-    elif not carry.is_begun:
-        rules.append("1.9")
-    if carry.is_terminated and kind in (ON_NEXT, ON_COMPLETE, ON_ERROR):
-        rules.append("1.7")
-    if kind == ON_NEXT and not carry.is_lost and carry.elements + n > carry.demand:
-        rules.append("1.8" if carry.is_cancelled else "1.1")
-    if kind == REQUEST and n <= 0 and not (is_answered or carry.is_cancelled or carry.is_terminated):
-        rules.append("3.9")
-    return rules
+def _breaches(rows: Columns, carry: Carry, *, is_answered_later: bool) -> list[tuple[str, Flags]]:
+    """Return for each rule which rows breach it, and move `carry` on."""
+    kind, n = rows["kind"], rows["n"]
+    count = len(kind)
+    is_next, is_request, is_cancel, is_error = kind == ON_NEXT, kind == REQUEST, kind == CANCEL, kind == ON_ERROR
+    is_terminal = is_error | (kind == ON_COMPLETE)
+    was_cancelled, was_terminated = _before(is_cancel, carried=carry.is_cancelled), _before(is_terminal, carried=carry.is_terminated)
+    was_begun = np.ones(count, dtype=bool)
+    was_begun[:1] = carry.is_begun
+    demand = carry.demand + np.cumsum(np.where(is_request & (n > 0) & ~was_cancelled, np.minimum(n, MOST_DEMAND), 0))
+    elements = carry.elements + np.cumsum(np.where(is_next, n, 0))
+    errors = np.flatnonzero(is_error)
+    last_error = count if is_answered_later else int(errors[-1]) if len(errors) else -1
+    is_answered = np.arange(count) < last_error
+    too_many = is_next & (elements > demand) & (not carry.is_lost)
+    found = [
+        ("1.9", was_begun == (kind == ON_SUBSCRIBE)),
+        ("1.7", was_terminated & (is_next | is_terminal)),
+        ("1.8", too_many & was_cancelled),
+        ("1.1", too_many & ~was_cancelled),
+        ("3.9", is_request & (n <= 0) & ~is_answered & ~was_cancelled & ~was_terminated),
+    ]
+    if count:
+        carry.demand, carry.elements, carry.is_begun = int(demand[-1]), int(elements[-1]), True
+        carry.is_cancelled, carry.is_terminated = (
+            carry.is_cancelled or bool(is_cancel.any()),
+            carry.is_terminated or bool(is_terminal.any()),
+        )
+    return found
 
 
-def _move(kind: int, n: int, carry: Carry) -> None:
-    carry.is_begun = True
-    if kind == REQUEST and n > 0 and not carry.is_cancelled:
-        carry.demand += min(n, MOST_DEMAND)
-    elif kind == ON_NEXT:
-        carry.elements += n
-    elif kind == CANCEL:
-        carry.is_cancelled = True
-    elif kind in (ON_COMPLETE, ON_ERROR):
-        carry.is_terminated = True
+def _before(flags: Flags, *, carried: bool) -> Flags:
+    """Return for each row whether one of `flags` was true before it."""
+    seen = np.logical_or.accumulate(flags)
+    return np.concatenate(([carried], carried | seen[:-1]))[: len(flags)]
 
 
 def _transcript(rows: Columns, position: int) -> list[str]:

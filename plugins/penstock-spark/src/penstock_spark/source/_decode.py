@@ -11,13 +11,24 @@ import importlib
 import io
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from contextlib import suppress
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.json
 
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.plugins import build_registry
+
+PLAIN_TYPES: Final = (
+    (pa.types.is_boolean, bool),
+    (pa.types.is_integer, int),
+    (pa.types.is_floating, float),
+    (pa.types.is_string, str),
+    (pa.types.is_binary, bytes),
+)
+"""Types of columns whose values msgspec reads as they are, and their types in Python."""
 
 
 class Undecodable(NamedTuple):
@@ -120,10 +131,41 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
     if value_format == "json":
         return RowDecoder(fields, _JsonRows(fields).load_all)
     if value_format == "msgpack":
-        loads = build_registry().serializer("msgpack").loads
-        return RowDecoder(fields, lambda elements: pa.array(_mappings([loads(element) for element in elements]), kind))
+        return RowDecoder(fields, _MsgpackRows(fields, kind).load_all)
     loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
     return RowDecoder(fields, lambda elements: pa.array([_message(loads(element), kind) for element in elements], kind))
+
+
+class _MsgpackRows:
+    """Maps of MessagePack. If each column is a number, a text, bytes or a truth, they are read into objects with these attributes.
+
+    That takes half the time of maps and of `pyarrow.array` over them. What cannot be read so is read as maps, which decides.
+    """
+
+    def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:
+        self._kind = kind
+        self._loads = build_registry().serializer("msgpack").loads
+        self._getters = [attrgetter(f"f{index}") for index in range(len(fields))]
+        types = [next((plain for is_type, plain in PLAIN_TYPES if is_type(field.type)), None) for field in fields]
+        self._decode = None if None in types else _row_decoder(fields, types)
+
+    def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
+        if self._decode is not None:
+            # The errors of msgspec and of Arrow are among these.
+            with suppress(ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException):
+                rows = list(map(self._decode, elements))
+                columns = [pa.array(list(map(get, rows)), field.type) for get, field in zip(self._getters, self._kind, strict=True)]
+                return pa.StructArray.from_arrays(columns, fields=list(self._kind))
+        return pa.array(_mappings([self._loads(element) for element in elements]), self._kind)
+
+
+def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[bytes], Any]:
+    import msgspec  # noqa: PLC0415  # the plugin penstock-msgpack, which has brought the serializer, needs it
+
+    attributes = [(f"f{index}", kind | None, None) for index, kind in enumerate(types)]
+    # Names of columns need not be names in Python.
+    row = msgspec.defstruct("Row", attributes, rename={f"f{index}": field.name for index, field in enumerate(fields)}, gc=False)
+    return msgspec.msgpack.Decoder(row).decode
 
 
 class _JsonRows:

@@ -1,4 +1,7 @@
-"""The names of publishers with the words of a log behind the ``?``."""
+"""The names of publishers with the words of a log behind the ``?``.
+
+With `subscription` each name has the id of the query, which the log ignores: the server's access log and its `may_open` see it.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,17 +11,15 @@ MOST_AFTER: Final = 512
 """Bytes of the positions in one name. A server takes names of 1,024 bytes (`Limits.max_name`), so if there are many, not all fit."""
 
 
-def range_name(stream: str, partition: str, start: int, stop: int) -> str:
+def range_name(stream: str, partition: str, start: int, stop: int, subscription: str | None = None) -> str:
     """Return the name of a part of a partition."""
-    return _with(stream, f"partition={_quoted(partition)}&start={start}&stop={stop}")
+    return _with(stream, f"partition={_quoted(partition)}&start={start}&stop={stop}", subscription)
 
 
-def positions_name(stream: str, after: Mapping[str, int] | None = None, timeout: float = 0.0) -> str:
+def positions_name(stream: str, after: Mapping[str, int] | None = None, timeout: float = 0.0, subscription: str | None = None) -> str:
     """Return the name of the positions of a stream. With `after` the server waits until a partition is beyond its position."""
-    if not after:
-        return _with(stream, "positions")
     pieces, size = [], 0
-    for partition, position in after.items():
+    for partition, position in ({} if after is None else after).items():
         piece = f"{_quoted(partition)}:{position}"
         # A comma separates the partitions, so the name of one cannot have a comma here. Its growth shows when the wait is over.
         if "," in partition or size + len(piece) > MOST_AFTER:
@@ -26,12 +27,13 @@ def positions_name(stream: str, after: Mapping[str, int] | None = None, timeout:
         pieces.append(piece)
         size += len(piece) + 1
     if not pieces:
-        return _with(stream, "positions")
-    return _with(stream, f"positions&after={','.join(pieces)}&timeout={timeout:.3f}")
+        return _with(stream, "positions", subscription)
+    return _with(stream, f"positions&after={','.join(pieces)}&timeout={timeout:.3f}", subscription)
 
 
-def _with(stream: str, words: str) -> str:
-    return f"{stream}{'&' if '?' in stream else '?'}{words}"
+def _with(stream: str, words: str, subscription: str | None) -> str:
+    name = f"{stream}{'&' if '?' in stream else '?'}{words}"
+    return name if subscription is None else f"{name}&subscription={subscription}"
 
 
 def _quoted(text: str) -> str:

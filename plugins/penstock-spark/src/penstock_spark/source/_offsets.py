@@ -47,12 +47,14 @@ class Offset(NamedTuple):
     positions: Mapping[Key, int]
     digests: Mapping[Key, str] = {}
     begins: Mapping[Key, int] = {}
+    subscription: str = ""
+    """The subscriptionId of the query that has planned it; empty without one."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the value for Spark. Two offsets are equal for Spark if their texts are, so the order of the keys is fixed."""
         value: dict[str, Any] = {"penstock": FORMAT, "positions": _nested(self.positions)}
         value |= {name: _nested(part) for name, part in (("digests", self.digests), ("begins", self.begins)) if part}
-        return value
+        return value | ({"subscription": self.subscription} if self.subscription else {})
 
     @classmethod
     def from_json(cls, value: Any) -> "Offset":
@@ -67,6 +69,7 @@ class Offset(NamedTuple):
                 {key: int(position) for key, position in _flat(value["positions"]).items()},
                 {key: str(digest) for key, digest in _flat(value.get("digests", {})).items()},
                 {key: int(position) for key, position in _flat(value.get("begins", {})).items()},
+                str(value.get("subscription", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise UsageError(f"the offset {shown(value)} in the checkpoint is damaged; begin with a new checkpointLocation") from None

@@ -26,7 +26,7 @@ class Plan:
 
     def __init__(self, settings: SourceSettings, publisher: Publisher | None = None, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
-        self._publisher = Publisher(settings.uri, settings.client) if publisher is None else publisher
+        self._publisher = Publisher(settings.uri, settings.client, settings.subscription) if publisher is None else publisher
         self._clock = clock
         self._facts: dict[Key, Facts] = {}
         self._target: Mapping[Key, int] | None = None
@@ -47,6 +47,7 @@ class Plan:
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
         """Return where the next batch ends: at `start` if there is none yet. Without `is_limited` it takes all that is there."""
+        self._check_subscription(start)
         self._check_selected(start)
         facts = self._ask(after=self._seen(start), wait=0.0 if self._target is not None else self._settings.long_poll)
         begins = {key: self._begin(start, key, each) for key, each in facts.items()}
@@ -63,7 +64,7 @@ class Plan:
             key: digest for key, digest in start.digests.items() if key not in counts and start.positions.get(key) == positions.get(key)
         }
         moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
-        return Offset(positions, {key: digest for key, digest in digests.items() if digest}, moved)
+        return Offset(positions, {key: digest for key, digest in digests.items() if digest}, moved, self._settings.subscription or "")
 
     def fix_target(self) -> None:
         """Read no further than what is there now: `Trigger.AvailableNow`."""
@@ -77,6 +78,7 @@ class Plan:
 
     def ranges(self, start: Offset, end: Offset) -> list[tuple[Range, tuple[str, ...]]]:
         """Return the ranges of a batch, each with the addresses where it can be read."""
+        self._check_subscription(end)
         if not self._facts:
             self._ask()
         found = ranges_between(start, end, self._settings.min_partitions)
@@ -130,6 +132,16 @@ class Plan:
         every = {key: each.latest if otherwise == LATEST else each.earliest for key, each in facts.items()}
         return every if isinstance(value, str) else every | read_places(value, facts, option)
 
+    def _check_subscription(self, offset: Offset) -> None:
+        # A checkpoint without an id takes the one that is given first. So the option can be set for a query that has run before.
+        own = self._settings.subscription
+        if offset.subscription not in ("", own):
+            raise UsageError(
+                f"the checkpoint belongs to the query with subscriptionId={offset.subscription}, and this one "
+                f"{'has none' if own is None else f'has subscriptionId={own}'}. Give this query a "
+                "checkpointLocation of its own, or the same id"
+            )
+
     def _check_selected(self, start: Offset) -> None:
         if not self._facts:
             self._ask()
@@ -170,7 +182,7 @@ class Plan:
             if begins.get(key) == position and position > self._facts[key].earliest and self._digest(key, position) not in ("", digest):
                 self._lose(
                     f"the element at position {position - 1:,} of {_shown(key)} is not the one that this query has read: the "
-                    " publisher has come back with other elements at the same positions"
+                    "publisher has come back with other elements at the same positions"
                 )
         self._epoch = self._publisher.epoch
 

@@ -37,9 +37,10 @@ def digest_of(element: bytes) -> str:
 class Publisher:
     """The server of a query, as the driver asks it."""
 
-    def __init__(self, uri: str, client: ClientSettings) -> None:
+    def __init__(self, uri: str, client: ClientSettings, subscription: str | None = None) -> None:
         self._uri = uri
         self._client = client
+        self._subscription = subscription
         self._block: AbstractContextManager[Peer] | None = None
         self._peer: Peer | None = None
         self._turn = 0
@@ -69,7 +70,7 @@ class Publisher:
             is_last = stream == order[-1] and not any(facts.latest > after.get(key, -1) for key, facts in found.items())
             own = {partition: position for (name, partition), position in after.items() if name == stream}
             seconds = wait if is_last and own else 0.0
-            found |= self._facts_of(stream, positions_name(stream, own if seconds else None, seconds), seconds)
+            found |= self._facts_of(stream, positions_name(stream, own if seconds else None, seconds, self._subscription), seconds)
         return found
 
     def digest(self, stream: str, partition: str, position: int) -> str:
@@ -98,7 +99,7 @@ class Publisher:
         return _facts(stream, answer)
 
     def _elements(self, stream: str, partition: str, start: int, stop: int) -> list[bytes]:
-        name = range_name(stream, partition, start, stop)
+        name = range_name(stream, partition, start, stop, self._subscription)
         elements = self._ask(lambda peer: _read_all(peer, name, None, self._client.read_timeout))
         if len(elements) != stop - start:
             raise ProtocolError(f"{self._uri} sent {len(elements)} elements for {name}")

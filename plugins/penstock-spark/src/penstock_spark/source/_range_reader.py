@@ -155,7 +155,7 @@ class Task(NamedTuple):
     def _read_from(self, address: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         if batches.position == self.part.stop:
             return
-        name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop)
+        name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop, self.settings.subscription)
         client = self.settings.client
         with client.connect(address) as peer, peer.subscribe(name, demand=self.settings.window, timeout=client.read_timeout) as stream:
             for elements in stream.batches():
@@ -186,7 +186,7 @@ class Task(NamedTuple):
 
     def _earliest(self) -> int:
         """Return the position of the oldest element that the publisher has now: since the batch was planned it may have dropped some."""
-        publisher = Publisher(self.settings.uri, self.settings.client)
+        publisher = Publisher(self.settings.uri, self.settings.client, self.settings.subscription)
         try:
             return publisher.facts([self.part.stream])[self.part.stream, self.part.partition].earliest
         finally:

@@ -40,6 +40,12 @@ def _places(given: str) -> str | dict[str, Any]:
     return word.lower() if word.lower() in (EARLIEST, LATEST) else json_object(word)
 
 
+def _identifier(given: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", given):
+        raise ValueError("give up to 100 letters, digits, dots, hyphens and underscores, as in nightly-report")
+    return given
+
+
 def _pattern(given: str) -> str:
     try:
         re.compile(given)
@@ -62,6 +68,7 @@ SOURCE_OPTIONS: Final = (
     Option("maxBytesPerTrigger", positive, None, "bytes of the elements of a batch, by the mean size of a sample"),
     Option("minPartitions", positive, 1, "tasks of a batch, at least"),
     Option("failOnDataLoss", boolean, default=True, summary="whether elements that the publisher has dropped end the query"),
+    Option("subscriptionId", _identifier, None, "a name of this query: the server sees it, and a checkpoint of another one is refused"),
     Option("includeMetadata", boolean, default=True, summary="whether rows have the columns stream, partition and offset"),
     Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
     Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
@@ -90,6 +97,7 @@ class SourceSettings(NamedTuple):
     max_bytes: int | None
     min_partitions: int
     fail_on_loss: bool
+    subscription: str | None
     has_metadata: bool
     value_format: str
     schema: str | None
@@ -123,6 +131,7 @@ class SourceSettings(NamedTuple):
             max_bytes=values["maxBytesPerTrigger"],
             min_partitions=values["minPartitions"],
             fail_on_loss=values["failOnDataLoss"],
+            subscription=values["subscriptionId"],
             has_metadata=values["includeMetadata"],
             value_format=values["valueFormat"],
             schema=values["schema"],
@@ -150,6 +159,7 @@ class SourceSettings(NamedTuple):
     # --- inside
 
     def _check(self) -> None:
+        self._check_at_most_once()
         low, high = self.min_elements, self.max_elements
         if low is not None and high is not None and low > high:
             raise UsageError(f"minElementsPerTrigger={low:,} is above maxElementsPerTrigger={high:,}: no batch could have as many")
@@ -159,7 +169,15 @@ class SourceSettings(NamedTuple):
             )
         if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
             raise UsageError("valueFormat=raw has the one column value; leave schema and undecodable out, or choose another valueFormat")
-        if self.at_most_once and (self.max_elements is None or self.pattern is not None or self.assigned is not None):
+
+    def _check_at_most_once(self) -> None:
+        if not self.at_most_once:
+            return
+        if self.subscription is not None:
+            raise UsageError(
+                "subscriptionId stands behind the name of a log, and delivery=atMostOnce reads publishers without one: leave it out"
+            )
+        if self.max_elements is None or self.pattern is not None or self.assigned is not None:
             raise UsageError(
                 "delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the publisher has no positions to ask for"
             )
