@@ -31,8 +31,12 @@ NOT_RUN = {
     "nox": "runs the checks of this repository, of which this is one",
     "PENSTOCK_WRITE_OUT=1": "the same",
     "sudo": "changes the system",
-    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on one, what "
-    "tests/browser runs; on one, a record and its audit: tests/cli/test_record.py and plugins/penstock-spark/tests",
+    "publisher=http://127.0.0.1:7002/p/ticks/EURUSD": "README.md, with a plugin: plugins/penstock-http/tests/test_curl.py runs it",
+    "stream=${publisher%/*}/$(tr": "the same",
+    "curl": "the same",
+    "penstock": "on two pages, `penstock tck`: its checks take minutes, and tests/cli/test_tck.py runs it; on two, what "
+    "tests/browser and plugins/penstock-http/tests run; on one, a record and its audit: tests/cli/test_record.py and "
+    "plugins/penstock-spark/tests",
     "mvn": "downloads the JVM's kit",
     "javap": "reads the kit that `mvn` has downloaded",
     "pytest": "tck/README.md: all checks of the kit; tck/tests runs them",
@@ -111,7 +115,13 @@ def test_each_command_runs_or_has_a_reason() -> None:
         "show these in a `console` block with their output, or add a reason to NOT_RUN:",
     )
     assert {word for _, word in first_words} == set(NOT_RUN)
-    tried_elsewhere = ("penstock tck ", "penstock record ", "penstock audit ", "penstock serve examples.browser.service:service ")
+    tried_elsewhere = (
+        "penstock tck ",
+        "penstock record ",
+        "penstock audit ",
+        "penstock serve examples.browser.service:service ",
+        "penstock serve examples.live_service:service http://",
+    )
     assert all(command.startswith(tried_elsewhere) for lines in commands.values() for command in lines if command.startswith("penstock"))
 
 

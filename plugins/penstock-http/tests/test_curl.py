@@ -95,6 +95,25 @@ async def test_the_life_cycle_of_a_stream() -> None:
         assert (await curl("-X", "PUT", f"{base}/p/nowhere")).headers["x-rsio-error"] == "true"
 
 
+async def test_the_commands_of_the_readme(version: str, tmp_path: Path) -> None:
+    """They print the head of the subscription, two elements, nothing for the cancel, and then the reason of the 404."""
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    script = readme.split("In another terminal, the life of a stream:\n\n```sh\n")[1].split("```")[0]
+    ticks = Service()
+
+    @ticks.publisher("ticks/{symbol}", serializer="json")
+    async def prices(symbol: str) -> AsyncIterator[dict[str, object]]:
+        for price in range(100, 200):
+            yield {"symbol": symbol, "price": price}
+
+    async with site(ticks) as base:
+        (tmp_path / "life.sh").write_text(script.replace("http://127.0.0.1:7002", base).replace("curl ", f"curl {version} "))
+        done = await trio.run_process(["sh", "life.sh"], cwd=tmp_path, capture_stdout=True)
+    head, _, rest = done.stdout.decode().replace("\r", "").partition("\n\n")
+    assert head.split("\n")[0].split()[1] == "201"
+    assert rest == '{"symbol":"EURUSD","price":100}{"symbol":"EURUSD","price":101}this subscription was cancelled\n'
+
+
 async def test_positions_streams_and_events() -> None:
     """A batch that is asked for again, elements as they come, and server-sent events."""
     async with site() as base:
