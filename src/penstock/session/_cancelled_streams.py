@@ -123,7 +123,7 @@ class CancelledStream:
     def __init__(self, cancelled: CancelledStreams, channel: Channel, element_size: int) -> None:
         self._cancelled = cancelled
         self._channel = channel
-        self.element_size = element_size
+        self.element_size: int = element_size
 
     @property
     def takes_whole(self) -> bool:
