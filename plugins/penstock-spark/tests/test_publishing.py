@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import trio
 import trio.testing
+from penstock_spark.publishing import _publish_dataframe as module
 from penstock_spark.publishing import foreach_batch, publish_dataframe
 from penstock_spark.publishing._rows import pack, unpack
 
@@ -94,6 +95,74 @@ def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
         await trio.to_thread.run_sync(partial(wait_for_jobs, spark, active=False))
 
     trio.run(read)
+
+
+class SparkContext:
+    """As much of Spark as a run calls. The job that begins between two cancels is ended by the second one alone."""
+
+    def __init__(self, *, last_cancel: int) -> None:
+        self.sparkContext = self
+        self.cancels = 0
+        self.begun = threading.Event()
+        self.ended = threading.Event()
+        self._last_cancel = last_cancel
+
+    def addJobTag(self, tag: str) -> None:
+        """Begin."""
+
+    def removeJobTag(self, tag: str) -> None:
+        """End."""
+
+    def cancelJobsWithTag(self, tag: str) -> None:
+        self.cancels += 1
+        if self.cancels == self._last_cancel:
+            self.ended.set()
+
+    def rows(self) -> Iterator[list[bytes]]:
+        self.begun.set()
+        self.ended.wait(HANGS_AFTER)
+        yield [b"late"]
+
+
+HANGS_AFTER = 60.0
+
+
+def stopped_run(spark: SparkContext) -> tuple[module.SparkRun, threading.Thread]:
+    """Stop a run whose thread waits for rows, and return both."""
+    run = module.SparkRun(spark, spark.rows())
+    waiting = threading.Thread(target=run.next)
+    waiting.start()
+    spark.begun.wait()
+    run.stop()
+    return run, waiting
+
+
+def test_a_job_that_begins_between_two_cancels_is_ended() -> None:
+    """Each partition is a job, and Spark cancels those that run."""
+    spark = SparkContext(last_cancel=2)
+    run, waiting = stopped_run(spark)
+    waiting.join()
+    assert spark.cancels >= 2
+    assert run.next() is None
+
+
+def test_a_run_that_was_stopped_begins_no_job() -> None:
+    """The thread of a call that was abandoned may begin later than the stop."""
+    spark = SparkContext(last_cancel=1)
+    run = module.SparkRun(spark, spark.rows())
+    run.stop()
+    assert run.next() is None
+    assert not spark.begun.is_set()
+
+
+def test_spark_that_ends_no_job_does_not_hold_up_its_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stop gives up at its deadline."""
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.0)
+    spark = SparkContext(last_cancel=10**9)
+    _, waiting = stopped_run(spark)
+    assert waiting.is_alive()
+    spark.ended.set()
+    waiting.join()
 
 
 def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_path: Path) -> None:

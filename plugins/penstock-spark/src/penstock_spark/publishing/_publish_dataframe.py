@@ -1,7 +1,9 @@
 """`publish_dataframe`: each subscriber gets the rows of a DataFrame, computed at its pace."""
 
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from time import monotonic
 from typing import Any, Final, Protocol
 from uuid import uuid4
 
@@ -11,6 +13,12 @@ from penstock_spark.publishing._rows import check_format, lists_of
 
 MOST_JOBS: Final = 16
 """Subscribers that wait for Spark at a time. Each takes a thread while it waits; further ones wait for a thread."""
+
+STOP_SECONDS: Final = 10.0
+"""How long a subscriber that cancels repeats that to Spark, at most."""
+
+AGAIN: Final = 0.1
+"""Seconds between two of these."""
 
 
 class Offers(Protocol):
@@ -34,32 +42,58 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
     limiter = trio.CapacityLimiter(MOST_JOBS)
 
     async def rows() -> AsyncIterator[list[bytes]]:
-        # A tag, because a cancel from another thread is the only end of a job that no row has come from yet.
-        session, tag = frame.sparkSession, f"penstock-{uuid4().hex}"
-        lists = lists_of(frame, value_format)
+        run = SparkRun(frame.sparkSession, lists_of(frame, value_format))
         try:
             # abandon_on_cancel: the thread waits for Spark, which is then told to stop. The abandoned call ends with that error.
-            while (found := await trio.to_thread.run_sync(_next, session, tag, lists, abandon_on_cancel=True, limiter=limiter)) is not None:
+            while (found := await trio.to_thread.run_sync(run.next, abandon_on_cancel=True, limiter=limiter)) is not None:
                 yield found
         finally:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(_stop, session, tag)
+                await trio.to_thread.run_sync(run.stop)
 
     service.publisher(name, batches=True)(rows)
 
 
-def _next(session: Any, tag: str, lists: Iterator[list[bytes]]) -> list[bytes] | None:
-    # The context and not the session: a tag of the session does not reach the jobs of toLocalIterator. Tags belong to a thread, and trio's
-    # threads are used again for other work.
-    context = session.sparkContext
-    context.addJobTag(tag)
-    try:
-        return next(lists, None)
-    finally:
-        context.removeJobTag(tag)
+class SparkRun:
+    """The jobs of one subscriber: Spark begins one for each partition, inside of a call of `next`."""
 
+    def __init__(self, session: Any, lists: Iterator[list[bytes]]) -> None:
+        self._session = session
+        self._lists = lists
+        # A tag, because a cancel from another thread is the only end of a job that no row has come from yet.
+        self._tag = f"penstock-{uuid4().hex}"
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._is_idle = threading.Event()
+        self._is_idle.set()
 
-def _stop(session: Any, tag: str) -> None:
-    # boundary: a session that was stopped raises errors of Py4J, and has no job left.
-    with suppress(Exception):
-        session.sparkContext.cancelJobsWithTag(tag)
+    def next(self) -> list[bytes] | None:
+        """Wait for the next rows in this thread, and return them; None at the end, and when `stop` was called before."""
+        with self._lock:
+            if self._is_stopped:
+                return None
+            self._is_idle.clear()
+        try:
+            # The context and not the session: a tag of the session does not reach the jobs of toLocalIterator. Tags belong to a thread, and
+            # trio's threads are used again for other work.
+            context = self._session.sparkContext
+            context.addJobTag(self._tag)
+            try:
+                return next(self._lists, None)
+            finally:
+                context.removeJobTag(self._tag)
+        finally:
+            self._is_idle.set()
+
+    def stop(self) -> None:
+        """Cancel the jobs. Returns when `next`, in its thread, is over, or after `STOP_SECONDS`."""
+        with self._lock:
+            self._is_stopped = True
+        deadline = monotonic() + STOP_SECONDS
+        # Again and again: Spark cancels the jobs that run, and the next partition may be about to become one. It then ran to its end.
+        while True:
+            # boundary: a session that was stopped raises errors of Py4J, and has no job left.
+            with suppress(Exception):
+                self._session.sparkContext.cancelJobsWithTag(self._tag)
+            if self._is_idle.wait(AGAIN) or monotonic() > deadline:
+                return
