@@ -168,7 +168,9 @@ INSTALLED = (
     "tests/cli/test_serve.py",
 )
 # The tests of the code that calls other libraries. The session and the protocols call attrs alone, as these do.
-DEPENDENT = tuple(f"tests/{folder}" for folder in ("aio", "api", "blocking", "builtin", "core", "plugins", "recording", "runtime", "testing"))
+DEPENDENT = tuple(
+    f"tests/{folder}" for folder in ("aio", "api", "blocking", "builtin", "core", "plugins", "recording", "runtime", "testing")
+)
 
 
 def _tests_elsewhere(session: nox.Session) -> None:

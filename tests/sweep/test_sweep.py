@@ -23,7 +23,7 @@ def _cheap_collections() -> Iterator[None]:
 
 @pytest.mark.parametrize("sink", _parts.SINKS)
 def test_no_pair_of_parts_leaks(sink: str) -> None:
-    """Every source and every operator with every sink, cancelled before 3 of its steps under each of two seeds; `nox -s sweep` takes all."""
+    """Every source and every operator with every sink, cancelled before 3 of its steps under two seeds; `nox -s sweep` takes all."""
     runs = sum(sweep(pair, SEEDS, at_most=3) for pair in PAIRS if pair.sink == sink)
     assert runs > 200
 
