@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription
+from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
 from penstock.plugins import ConnectionOpened, Outcome, PeerIdentity, StreamEnded, build_registry, hookimpl
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -93,6 +93,29 @@ async def test_batches_and_pieces_are_counted_in_elements() -> None:
                 assert [element async for element in stream] == [b"aa", b"bb", b"cc"]
     assert [each.elements for each in here.ended] == [each.elements for each in there.ended] == [3, 3]
     assert [each.bytes for each in here.ended] == [each.bytes for each in there.ended] == [6, 6]
+
+
+@pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
+@pytest.mark.parametrize("element", [5, None, "text"])
+async def test_an_element_that_is_no_bytes_gets_the_same_advice_beside_an_observer(protocol: str, element: object) -> None:
+    """A count of its bytes must not fail before the check: the elements before it arrive, and the report says what to do."""
+    told: list[Exception] = []
+    service, observer = Service(), Observer()
+
+    @service.publisher("wrong")
+    async def wrong() -> AsyncIterator[Any]:
+        yield b"1"
+        yield element
+
+    async with serve(service, f"{protocol}memory://test", registry=observer.registry(), on_violation=told.append) as server:
+        async with subscribe(f"{server.addresses[0]}/wrong") as stream:
+            assert await anext(stream) == b"1"
+            with pytest.raises(PublisherFailed):
+                await anext(stream)
+    [error] = told
+    assert isinstance(error, UsageError)
+    assert "bytes" in str(error) or "None" in str(error)
+    assert [each.bytes for each in observer.ended] == [1]
 
 
 class Plain(Subscriber[Any]):

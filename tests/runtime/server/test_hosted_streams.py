@@ -122,11 +122,14 @@ async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(autojump_
         fixture.streams.stop()
 
 
+@pytest.mark.parametrize("observers", [(), (Observer(),)], ids=["alone", "observed"])
 @pytest.mark.parametrize("element", [5, "text", [1], b"x" * 101])
-async def test_an_element_that_cannot_be_sent_ends_its_stream(element: object, autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_element_that_cannot_be_sent_ends_its_stream(
+    element: object, observers: tuple[object, ...], autojump_clock: trio.testing.MockClock
+) -> None:
     """The elements before it arrive; the type and the size are reported here, and the client is told less."""
     async with trio.open_nursery() as nursery:
-        fixture = Fixture(nursery, max_element=100)
+        fixture = Fixture(nursery, *observers, max_element=100)
         fixture.service.publish("wrong", [b"1", bytearray(b"2"), element, b"4"])
         subscriber = await fixture.open("wrong")
         subscriber.request(10)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.api import Subscriber, Subscription, on_next_many_of
+from penstock.core import size_of
 from penstock.plugins import Outcome
 
 
@@ -23,10 +24,12 @@ class StreamCount:
         self.element_size: int = 0
         """The size of each element; 0 if elements differ in size."""
 
-    def count(self, element: Any) -> None:
-        """Count `element`. On a stream of fixed size one piece may hold several elements."""
-        self.bytes += len(element)
-        self.elements += len(element) // self.element_size if self.element_size else 1
+    def count(self, elements: Sequence[Any]) -> None:
+        """Count `elements`. On a stream of fixed size one piece may hold several elements."""
+        # An element may be anything that a publisher signals. What is no bytes is refused behind this, in words.
+        size = size_of(elements)
+        self.bytes += size
+        self.elements += size // self.element_size if self.element_size else len(elements)
 
     def fail(self, error: BaseException) -> None:
         """Remember that the publisher failed."""
@@ -55,14 +58,13 @@ class CountingSubscriber(Subscriber[Any]):
 
     def on_next(self, element: Any, /) -> None:
         # Counted before it is passed on: the subscriber may end the stream with this element.
-        self._count.count(element)
+        self._count.count((element,))
         self._subscriber.on_next(element)
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Count and pass on elements that the publisher has at hand."""
         # All of them first, as in on_next.
-        for element in elements:
-            self._count.count(element)
+        self._count.count(elements)
         many = on_next_many_of(self._subscriber)
         if many is not None:
             many(elements)
