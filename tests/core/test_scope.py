@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from penstock.api import RuleViolation, UsageError
-from penstock.core import CLEANUP_SECONDS, Scope, log_violation, report
+from penstock.core import CLEANUP_SECONDS, ChildScope, Scope, log_violation, report
 from penstock.core._scope import check_cleanup_timeout, check_hook
 from tests.core._helpers import Reports, our_tasks, quiet, raised_by
 
@@ -102,6 +102,68 @@ async def test_a_closed_nursery_is_a_usage_error(nursery) -> None:
     )
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert scope.running == 0
+
+
+# --- a scope inside a scope
+
+
+async def test_the_outer_scope_stops_the_tasks_of_a_child_in_their_own_way(nursery) -> None:
+    """A generator of one stream of many is closed, and not cancelled, when the server stops all."""
+    asked = trio.Event()
+    seen: list[str] = []
+
+    async def work() -> None:
+        await asked.wait()
+        await trio.lowlevel.checkpoint()
+        seen.append("ended by itself")
+
+    outer = Reports(nursery).scope
+    child = ChildScope(outer, on_violation=log_violation, on_drained=lambda: seen.append("drained"))
+    child.spawn(work, name="polite", stop=asked.set)
+    child.spawn(trio.sleep_forever, name="cancelled")
+    assert (outer.running, child.running, outer.begun) == (1, 2, 2)
+    outer.cancel()
+    await outer.wait_stopped()
+    assert seen == ["ended by itself", "drained"]
+    assert (outer.running, child.running) == (0, 0)
+
+
+async def test_a_child_that_has_drained_may_start_tasks_again(nursery) -> None:
+    """Also inside its hook; the outer scope waits for all of them."""
+    outer = Reports(nursery).scope
+    drained: list[int] = []
+
+    def start_another() -> None:
+        drained.append(outer.running)
+        if len(drained) == 1:
+            child.spawn(partial(trio.sleep, 0), name="second")
+
+    child = ChildScope(outer, on_violation=log_violation, on_drained=start_another)
+    child.spawn(partial(trio.sleep, 0), name="first")
+    await outer.wait_stopped()
+    assert (drained, outer.running) == ([1, 1], 0)
+
+
+async def test_a_hook_of_a_child_that_raises_keeps_nobody_waiting() -> None:
+    """The error is the caller's; the outer scope has forgotten the child."""
+
+    def raise_error() -> None:
+        raise ZeroDivisionError
+
+    with pytest.RaisesGroup(pytest.RaisesExc(ZeroDivisionError)):
+        async with trio.open_nursery() as nursery:
+            outer = Reports(nursery).scope
+            ChildScope(outer, on_violation=log_violation, on_drained=raise_error).spawn(partial(trio.sleep, 0), name="task")
+    assert outer.running == 0
+
+
+async def test_a_failure_in_a_child_goes_to_its_own_hook(nursery) -> None:
+    """The outer scope belongs to all streams of a server."""
+    reports, failures = Reports(nursery), []
+    ChildScope(reports.scope, on_violation=failures.append, on_drained=lambda: None).spawn(_raises(ValueError("mine")), name="task")
+    await reports.scope.wait_stopped()
+    assert [str(each) for each in failures] == ["mine"]
+    assert reports.failures == []
 
 
 # --- exceptions that reach the nursery

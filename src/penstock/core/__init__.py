@@ -15,7 +15,7 @@ from penstock.core._parked_task import ParkedTask
 from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
-from penstock.core._scope import CLEANUP_SECONDS, LOG, Report, Scope, check_hook, has_closed, log_violation, report
+from penstock.core._scope import CLEANUP_SECONDS, LOG, ChildScope, Report, Scope, check_hook, has_closed, log_violation, report
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import OPERATORS, Group, Operator, Source, Streamable
@@ -48,6 +48,7 @@ __all__ = [
     "OPERATORS",
     "BatchRelay",
     "CallbackSubscriber",
+    "ChildScope",
     "EndedSubscription",
     "Group",
     "LimitedLog",

@@ -258,14 +258,12 @@ class _Reservation:
 class HostedStream(Relay[Any]):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server. A `MemoryHolder`."""
 
-    __slots__ = ("_max_element", "_note_bytes", "_on_end", "_report")
+    __slots__ = ("_on_end", "_settings")
 
     def __init__(self, subscriber: Subscriber[Any], settings: ConnectionSettings, on_end: Callable[["HostedStream"], None]) -> None:
         super().__init__(subscriber)
         self._on_end: Callable[[HostedStream], None] | None = on_end
-        self._note_bytes = None if settings.budget is None else settings.budget.note_bytes
-        self._max_element = settings.limits.max_element
-        self._report = settings.on_violation
+        self._settings = settings
 
     def on_next(self, element: Any, /) -> None:
         self.on_next_many((element,))
@@ -275,14 +273,14 @@ class HostedStream(Relay[Any]):
         if self._subscriber is None or not elements:
             return
         # Two passes in C for the usual case: a look at each element in Python costs more than all the rest here.
-        if set(map(type, elements)) == _BYTES and max(map(len, elements)) <= self._max_element:
+        if set(map(type, elements)) == _BYTES and max(map(len, elements)) <= self._settings.limits.max_element:
             self._pass_on(elements)
             return
         self._pass_on_checked(elements)
 
     def _pass_on(self, elements: Sequence[bytes]) -> None:
-        if self._note_bytes is not None:
-            self._note_bytes(sum(map(len, elements)))
+        if self._settings.budget is not None:
+            self._settings.budget.note_bytes(sum(map(len, elements)))
         # The measurement may have ended this stream.
         subscriber = self._subscriber
         if subscriber is None:
@@ -296,12 +294,13 @@ class HostedStream(Relay[Any]):
 
     def _pass_on_checked(self, elements: Sequence[Any]) -> None:
         sendable: list[bytes] = []
+        max_element = self._settings.limits.max_element
         failure: UsageError | None = None
         for element in elements:
             if not isinstance(element, bytes | bytearray | memoryview):
                 failure = UsageError(f"a publisher has published {shown(element)}; give bytes, or a serializer")
-            elif len(element) > self._max_element:
-                failure = UsageError(f"a publisher has published {len(element):,} bytes; {self._max_element:,} are allowed (max_element)")
+            elif len(element) > max_element:
+                failure = UsageError(f"a publisher has published {len(element):,} bytes; {max_element:,} are allowed (max_element)")
             else:
                 # A copy of a bytearray: the publisher may change it while it waits.
                 sendable.append(element if type(element) is bytes else bytes(element))
@@ -311,7 +310,7 @@ class HostedStream(Relay[Any]):
         if sendable:
             self._pass_on(sendable)
         if failure is not None:
-            report(self._report, failure)
+            report(self._settings.on_violation, failure)
             self.end(PublisherFailed("the publisher failed"))
 
     def end(self, error: PublisherFailed) -> None:
@@ -332,7 +331,7 @@ class HostedStream(Relay[Any]):
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End: this stream holds `held` bytes, and all connections and streams together about `budget`."""
-        report(self._report, _too_much(held, budget))
+        report(self._settings.on_violation, _too_much(held, budget))
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:

@@ -27,7 +27,7 @@ from penstock.api import (
     public_text,
     text_of,
 )
-from penstock.core import BatchRelay, EndedSubscription, Report, Scope, report, waits_for_demand
+from penstock.core import BatchRelay, ChildScope, EndedSubscription, Report, Scope, report, waits_for_demand
 from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.service._authorisation import Authorisation
 from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, UnreadablePayload
@@ -163,15 +163,7 @@ class PublishedStreams:
             return
         # The slot frees the place when both have happened: the stream has ended, and the tasks have stopped.
         slot = StreamSlot(self._places, on_end)
-        runner = _ScopeRunner(scope)
-        # A second scope inside `scope`: it tells when the tasks of this one publisher have stopped.
-        slot.scope = runner.child = Scope(
-            runner,
-            on_violation=self._on_violation,
-            cleanup_timeout=scope.cleanup_timeout,
-            on_drained=slot.on_tasks_stopped,
-            max_hold_up=scope.max_hold_up,
-        )
+        slot.scope = ChildScope(scope, on_violation=self._on_violation, on_drained=slot.on_tasks_stopped)
         size = found.publication.element_size
         if count is not None:
             count.element_size = size
@@ -221,17 +213,13 @@ def report_publisher_failure(on_violation: Report, error: BaseException, target:
 class _ScopeRunner:
     """Starts tasks in a scope, for calls that expect the `start_soon` of a nursery. A `TaskRunner`."""
 
-    __slots__ = ("_scope", "child")
-
-    child: Scope | None
+    __slots__ = ("_scope",)
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self.child = None
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
-        # The outer scope must stop the inner one in its own way: a generator that rests at a `yield` is closed, and not cancelled.
-        self._scope.spawn(partial(function, *args), name=name, stop=None if self.child is None else self.child.cancel)
+        self._scope.spawn(partial(function, *args), name=name)
 
     def start_cancellable(
         self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
