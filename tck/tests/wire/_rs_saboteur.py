@@ -268,6 +268,8 @@ class RsServer:
         elif not (self.has_fault("missing-is-silent") and served.kind == RR):
             await self.send(ERROR, served.id, b"no such publisher")
             if self.has_fault("stream-error-ends-connection"):
+                # After the elements of other streams: which of two tasks is first is left to chance.
+                await trio.sleep(0.1)
                 await self.refuse("no such publisher")
 
     async def serve(self, served: ServedStream) -> None:

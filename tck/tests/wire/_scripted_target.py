@@ -38,11 +38,13 @@ async def serve_script(script: Script, fault: str, *, task_status: trio.TaskStat
                 await listener.aclose()
 
 
-async def check_script(dialect: str, script: Script, fault: str = "", *, target: Target | None = None) -> list[Result]:
-    """Check a script against every requirement."""
+async def check_script(
+    dialect: str, script: Script, fault: str = "", *, target: Target | None = None, only: Sequence[str] = ()
+) -> list[Result]:
+    """Check a script against every requirement, or those of `only`."""
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_script, script, fault)
-        results = await check_target(f"{dialect}+{URL}", target, registry=REGISTRY)
+        results = await check_target(f"{dialect}+{URL}", target, registry=REGISTRY, only=only)
         nursery.cancel_scope.cancel()
     return results
 

@@ -29,10 +29,10 @@ async def _connect(url: Url, options: TransportOptions, nursery: trio.Nursery) -
     return await MemoryTransport().connect(parse_url("memory://site"), options=options, nursery=nursery)
 
 
-IN_MEMORY = WireTable(rows=TABLE.rows, connect=_connect)
+IN_MEMORY = WireTable(rows=TABLE.rows, connect=_connect, refusal=TABLE.refusal)
 
 
-async def _check_script(fault: str, only: Sequence[str] = ()) -> list[Result]:
+async def _check_script(fault: str, only: Sequence[str] = (), target: Target = QUICK) -> list[Result]:
     server = MappingServer(fault)
     async with trio.open_nursery() as nursery:
         listener = await MemoryTransport().listen(parse_url("memory://site"), options=TransportOptions(), nursery=nursery)
@@ -51,7 +51,7 @@ async def _check_script(fault: str, only: Sequence[str] = ()) -> list[Result]:
                 nursery.start_soon(serve_one, await listener.accept())
 
         nursery.start_soon(accept)
-        results = await check_target("http://localhost", QUICK, table=IN_MEMORY, only=only)
+        results = await check_target("http://localhost", target, table=IN_MEMORY, only=only)
         nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
             await listener.aclose()
@@ -77,6 +77,16 @@ def test_a_fault_fails_its_requirements(fault: str) -> None:
 def test_each_requirement_can_fail() -> None:
     """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
     assert {row.name for row in TABLE.rows} - set().union(*FAULTS.values()) == set()
+
+
+def test_a_publisher_that_the_server_lacks_is_not_supported() -> None:
+    """It is answered as a path where no publisher is; the other requirements are judged."""
+    results = run_virtual(lambda: _check_script("", target=Target(quiet=0.05, three="nowhere")))
+    rows = {row.name: row for row in TABLE.rows}
+    lacking = {result.name for result in results if result.lacks}
+    assert lacking == {name for name, row in rows.items() if "three" in row.needs}
+    assert {result.verdict for result in results if result.name not in lacking} == {Verdict.PASS}
+    assert {result.verdict for result in results if result.name in lacking} == {Verdict.NOT_SUPPORTED}
 
 
 def _service() -> Service:

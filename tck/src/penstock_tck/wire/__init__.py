@@ -7,6 +7,7 @@ because these are under test. A plugin with a protocol of its own brings its req
 from penstock_tck.wire._check_context import CheckContext, Connect
 from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
+from penstock_tck.wire._missing_publishers import Refusal
 from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
@@ -24,6 +25,7 @@ __all__ = [
     "Level",
     "NotSupported",
     "RawConnection",
+    "Refusal",
     "Requirement",
     "Result",
     "Table",

@@ -16,7 +16,7 @@ import attrs
 
 from penstock.api import UsageError
 from penstock.plugins import TransportOptions, parse_url
-from penstock_tck.wire._report import as_json, as_text, summary
+from penstock_tck.wire._report import as_json, as_text, lacking, summary
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._run import check_target
 from penstock_tck.wire._target import OFFERS, Target
@@ -64,7 +64,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 async def run_command(options: argparse.Namespace, *, transport: TransportOptions, transports: Collection[str] | None = None) -> int:
-    """Check the server, print one block per requirement, and return the exit status: 1 if a requirement failed, else 0.
+    """Check the server, print one block per requirement, and return the exit status: 1 if a requirement failed, or if
+    the target lacks a publisher that `--without` does not name; else 0.
 
     `transports` are the names of the transports that the URL may use; None permits all.
     Raises UsageError if the options contradict each other, or if the URL uses another transport. Raises ConnectionLost if the server cannot
@@ -92,9 +93,13 @@ async def run_command(options: argparse.Namespace, *, transport: TransportOption
         on_result=print_result,
     )
     sys.stdout.write(f"{summary(results)}\n")
+    told = lacking(results)
+    if told:
+        sys.stdout.write(f"{told}\n")
     if options.json:
         _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))
-    return 1 if any(result.verdict is Verdict.FAIL for result in results) else 0
+    # A publisher that is missed by surprise must not let the run of a CI pass: nothing was shown of it.
+    return 1 if told or any(result.verdict is Verdict.FAIL for result in results) else 0
 
 
 def _write(path: Path, text: str) -> None:

@@ -27,6 +27,18 @@ def summary(results: Sequence[Result]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in Verdict)
 
 
+def lacking(results: Sequence[Result]) -> str:
+    """Return a line about the publishers that the target was found to lack; "" if it lacks none."""
+    counts = Counter(offer for result in results for offer in result.lacks)
+    if not counts:
+        return ""
+    named = ", ".join(f"{offer} ({count} requirements)" for offer, count in counts.items())
+    return (
+        f"The target has no publisher for {named}. Name those that it has (--{next(iter(counts))} NAME), "
+        "or say that it lacks them (--without OFFER). --help says what each of them does."
+    )
+
+
 def as_json(url: str, requirements: Sequence[Requirement], results: Sequence[Result]) -> dict[str, Any]:
     """Return the whole report as plain values: the URL, the counts, and each requirement with its verdict."""
     by_name = {row.name: row for row in requirements}
@@ -48,6 +60,7 @@ def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
         "needs": list(requirement.needs),
         "verdict": result.verdict.value,
         "seen": _printable(result.seen),
+        "lacks": list(result.lacks),
     }
 
 

@@ -70,7 +70,7 @@ async def response_over(context: CheckContext) -> str:
     368,
     "Upon receiving a CANCEL, the stream is terminated on the Responder and the response should not be sent.",
     level=Level.SHOULD,
-    needs=["slow"],
+    needs=["slow", "publisher"],
 )
 async def response_cancelled(context: CheckContext) -> str:
     """A REQUEST_RESPONSE to a slow publisher that is cancelled before the answer gets neither a RESPONSE nor an ERROR."""
@@ -128,7 +128,7 @@ async def stream_error(context: CheckContext) -> str:
     return f"{peer.of_stream(1, rs.ERROR)[0]}; {peer.of_stream(3, rs.ERROR)[0]}"
 
 
-@REQUESTS.row("stream-over", 410, ENDED, needs=["three", "failing"])
+@REQUESTS.row("stream-over", 410, ENDED, needs=["three", "failing", "publisher"])
 async def stream_over(context: CheckContext) -> str:
     """After COMPLETE and after ERROR nothing more comes for the stream."""
     peer = await context.connect_reactivesocket()
@@ -159,7 +159,7 @@ async def sub_responses(context: CheckContext) -> str:
     return ", ".join(map(str, peer.of_stream(1)))
 
 
-@REQUESTS.row("sub-error", 421, "RS -> RQ: ERROR", needs=["failing"])
+@REQUESTS.row("sub-error", 421, "RS -> RQ: ERROR", needs=["failing", "publisher"])
 async def sub_error(context: CheckContext) -> str:
     """A subscription that fails ends with ERROR, and nothing follows it."""
     peer = await context.connect_reactivesocket()

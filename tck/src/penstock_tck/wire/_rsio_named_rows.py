@@ -15,7 +15,8 @@ COMPLETE = "The data is complete when `length` bytes have come"
 TOO_MUCH = "more data than the announced length"
 
 
-def _opens(stream: int, data: bytes, length: int) -> bytes:
+def request_data(stream: int, data: bytes, length: int) -> bytes:
+    """Return the message that opens a request of `length` bytes with the first of them."""
     return bytes((io.REQUEST_DATA,)) + io.length_prefixed(io.varint(stream) + io.varint(length) + data)
 
 
@@ -23,7 +24,7 @@ def _goes_on(stream: int, data: bytes) -> bytes:
     return bytes((io.MORE_DATA,)) + io.length_prefixed(io.varint(stream) + data)
 
 
-async def _connect(context: CheckContext) -> RsioPeer:
+async def connect_for_requests(context: CheckContext) -> RsioPeer:
     """Open a connection on which both sides have the extension. Without it a server has no such requests."""
     peer = await context.connect_rsio(hello=False)
     await peer.send(io.hello(EXTENSION))
@@ -37,10 +38,10 @@ async def _connect(context: CheckContext) -> RsioPeer:
 @NAMED.row("named-request", 0, ANSWERED, level=Level.OWN, needs=["echo"])
 async def named_request_answered(context: CheckContext) -> str:
     """A name with a payload is answered as a subscription of one element. The payload arrives unchanged, also if it is empty."""
-    peer = await _connect(context)
+    peer = await connect_for_requests(context)
     for stream, payload in enumerate(PAYLOADS, 1):
         data = named_request(context.target.echo, payload)
-        await peer.send(_opens(stream, data, len(data)))
+        await peer.send(request_data(stream, data, len(data)))
         await peer.wait_end(stream, io.ON_COMPLETE)
         await peer.settle()
         answers = peer.elements(stream)
@@ -52,9 +53,9 @@ async def named_request_answered(context: CheckContext) -> str:
 @NAMED.row("named-parts", 0, COMPLETE, level=Level.OWN, needs=["echo"])
 async def named_parts(context: CheckContext) -> str:
     """Data in three messages is joined. The request is answered when all of it has come, and not before."""
-    peer = await _connect(context)
+    peer = await connect_for_requests(context)
     data = named_request(context.target.echo, b"in three parts")
-    await peer.send(_opens(1, data[:3], len(data)))
+    await peer.send(request_data(1, data[:3], len(data)))
     await peer.send(_goes_on(1, data[3:9]))
     await peer.settle()
     verify(not peer.elements(1) and not peer.ended(1), f"a request was answered before its data had come; {peer.describe_received()}")
@@ -67,10 +68,10 @@ async def named_parts(context: CheckContext) -> str:
 @NAMED.row("named-unknown", 0, ANSWERED, level=Level.OWN, needs=["echo", "publisher"])
 async def named_unknown(context: CheckContext) -> str:
     """A name that leads nowhere, and a payload for a publisher, get onError and no element. The connection continues."""
-    peer = await _connect(context)
+    peer = await connect_for_requests(context)
     for stream, name in ((1, context.target.missing), (2, context.target.publisher)):
         data = named_request(name, b"a payload")
-        await peer.send(_opens(stream, data, len(data)))
+        await peer.send(request_data(stream, data, len(data)))
         await peer.wait_end(stream, io.ON_ERROR)
     await peer.expect_working()
     verify(not peer.elements(1) and not peer.elements(2), f"an element came; {peer.describe_received()}")
@@ -80,7 +81,7 @@ async def named_unknown(context: CheckContext) -> str:
 @NAMED.row("named-too-much", 0, TOO_MUCH, level=Level.OWN, needs=["echo"])
 async def named_too_much(context: CheckContext) -> str:
     """More data than was announced is refused with a goodbye: the two sides do not agree on where the request ends."""
-    peer = await _connect(context)
+    peer = await connect_for_requests(context)
     data = named_request(context.target.echo, b"too much")
-    await peer.send(_opens(1, data, len(data) - 1))
+    await peer.send(request_data(1, data, len(data) - 1))
     return await peer.expect_refused("a request had more data than it announced")

@@ -75,7 +75,7 @@ async def error(context: CheckContext) -> str:
     return ", ".join(str(peer.ended(stream)) for stream in (1, 2, 3))
 
 
-@STREAMS.row("end-is-last", 47, SEMANTICS, needs=["three", "failing"])
+@STREAMS.row("end-is-last", 47, SEMANTICS, needs=["three", "failing", "publisher"])
 async def end_is_last(context: CheckContext) -> str:
     """After onComplete and after onError nothing comes for the stream; requests and cancels for it are ignored."""
     peer = await context.connect_rsio()

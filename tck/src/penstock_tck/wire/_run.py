@@ -17,6 +17,7 @@ from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
+from penstock_tck.wire._missing_publishers import MissingPublishers, missing_text
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._rsio_forms import FORMS, Form
 from penstock_tck.wire._target import OFFERS, Target
@@ -76,10 +77,11 @@ async def check_target(  # noqa: PLR0913 (each says one thing of the run, and ha
         raise UsageError(f"the messages of {parsed.scheme} have one encoding; leave out {form.name!r}")
     make_context = partial(CheckContext, parsed, target, registry, options or TransportOptions(), form=form, connect=table.connect)
     await _require_reachable(make_context)
+    publishers = MissingPublishers(target, make_context, table.refusal)
     results = []
     for row in rows:
         if not only or row.name in only:
-            result = await _check_row(row, target, make_context)
+            result = await _check_needs(row, target, make_context, publishers)
             on_result(row, result)
             results.append(result)
     return results
@@ -129,11 +131,22 @@ async def _connect_once(context: CheckContext) -> None:
         raise UsageError(f"the server does not have the encoding {form.name!r}: its hello lacks the id {form.id}")
 
 
-async def _check_row(row: Requirement, target: Target, make_context: MakeContext) -> Result:
-    missing = [name for name in row.needs if not getattr(target, name)]
-    if missing:
-        lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in missing)
+async def _check_needs(row: Requirement, target: Target, make_context: MakeContext, publishers: MissingPublishers) -> Result:
+    declared = [name for name in row.needs if not getattr(target, name)]
+    if declared:
+        lacking = "; ".join(f"the target has no {name!r}: {OFFERS[name]}" for name in declared)
         return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=lacking)
+    # Without the check if it is known to lack one: each wait for it would take `patience`.
+    result = None if publishers.known(row.needs) else await _check_row(row, target, make_context)
+    if result is not None and result.verdict is not Verdict.FAIL:
+        return result
+    missing = await publishers.find(row.needs)
+    if result is not None and not missing:
+        return result
+    return Result(name=row.name, verdict=Verdict.NOT_SUPPORTED, seen=missing_text(target, missing), lacks=tuple(missing))
+
+
+async def _check_row(row: Requirement, target: Target, make_context: MakeContext) -> Result:
     seconds = ROW_PATIENCE_FACTOR * target.patience
     # The result if `move_on_after` cancels the check. A single wait ends earlier; many waits may add up to this time.
     verdict, seen = Verdict.FAIL, f"the check did not end within {seconds} s"

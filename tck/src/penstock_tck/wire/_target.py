@@ -31,8 +31,8 @@ class Target:
     one: str = _named("one", "sends one element and completes; also the answer to a request for a response")
     """Sends one element and completes. Also the answer to a request for a response."""
 
-    empty: str = _named("empty", "completes without an element")
-    """Completes without an element."""
+    empty: str = _named("empty", "completes without an element, also if nothing is requested")
+    """Completes without an element, also if nothing is requested."""
 
     failing: str = _named("failing", "fails, at once or after at most ten elements")
     """Fails, at once or after at most ten elements."""

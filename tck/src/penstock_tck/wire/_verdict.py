@@ -32,6 +32,9 @@ class Result:
     seen: str
     """The observation, as text for the report."""
 
+    lacks: tuple[str, ...] = ()
+    """The offers, fields of `Target`, that the check needs and that the target was found to lack. Then the verdict is `NOT_SUPPORTED`."""
+
 
 class Failed(Exception):
     """The target breaks the requirement. The text gives the expected and the observed behaviour."""

@@ -15,6 +15,7 @@ import attrs
 from penstock.api import UsageError
 from penstock.plugins import Url
 from penstock_tck.wire._check_context import Connect
+from penstock_tck.wire._missing_publishers import REFUSALS, Refusal
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._tables import TABLES
 
@@ -37,6 +38,11 @@ class WireTable:
     connect: Connect | None = None
     """Opens a connection to the server. None: the transport of the URL does."""
 
+    refusal: Refusal | None = None
+    """Asks the server for a name, and returns its words if it refuses the name. With it a publisher that the server lacks is told from one
+    that breaks a requirement; None: each is a failure.
+    """
+
 
 def table_for(url: Url) -> WireTable:
     """Return the table for a URL. Raises UsageError if there is none."""
@@ -46,13 +52,13 @@ def table_for(url: Url) -> WireTable:
         table = entry.load()
         if isinstance(table, WireTable) and url.transport in table.schemes:
             return table
-    return WireTable(rows=TABLES[DEFAULT])
+    return WireTable(rows=TABLES[DEFAULT], refusal=REFUSALS[DEFAULT])
 
 
 def table_named(name: str) -> WireTable:
     """Return the table of a protocol of the kit, or the table of a plugin by the name of its entry point. Raises UsageError."""
     if name in TABLES:
-        return WireTable(rows=TABLES[name])
+        return WireTable(rows=TABLES[name], refusal=REFUSALS[name])
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     table = entries[name].load() if name in entries else None
     if isinstance(table, WireTable):

@@ -4,7 +4,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import trio
-from penstock_tck.wire import WireTable, join_tables
+from penstock_tck.wire import CheckContext, WireTable, join_tables
 
 from penstock.plugins import Connection, TransportOptions, Url
 from penstock_http._client_connection import open_connection
@@ -12,6 +12,7 @@ from penstock_http.checks._delivery_rows import DELIVERY
 from penstock_http.checks._element_rows import ELEMENTS
 from penstock_http.checks._end_rows import ENDS
 from penstock_http.checks._http_rows import HTTP
+from penstock_http.checks._mapping_client import MappingClient
 from penstock_http.checks._own_rows import OWN
 from penstock_http.checks._subscribe_rows import SUBSCRIBES
 
@@ -20,4 +21,15 @@ async def _connect(url: Url, options: TransportOptions, nursery: trio.Nursery) -
     return await open_connection(urlsplit(str(url)), None, options, nursery)
 
 
-TABLE: Final = WireTable(schemes=("http", "https"), rows=join_tables(SUBSCRIBES, ELEMENTS, DELIVERY, ENDS, HTTP, OWN), connect=_connect)
+async def _refusal(context: CheckContext, _offer: str, name: str) -> str | None:
+    client = MappingClient(context)
+    answer = await client.ask(client.missing() if name == context.target.missing else client.publisher(name))
+    return f"{answer.status} {bytes(answer.body)!r}" if answer.is_error else None
+
+
+TABLE: Final = WireTable(
+    schemes=("http", "https"),
+    rows=join_tables(SUBSCRIBES, ELEMENTS, DELIVERY, ENDS, HTTP, OWN),
+    connect=_connect,
+    refusal=_refusal,
+)
