@@ -46,7 +46,7 @@ class HostedStreams:
     """The streams of one server."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        self._settings = settings
+        self.settings: ConnectionSettings = settings
         self._counts: Counter[Hashable] = Counter()  # the streams of each client; bounded by Limits.max_connections
         self._reservations: Counter[Hashable] = Counter()  # those of each client; bounded as the streams are
         self._streams: set[HostedStream] = set()
@@ -56,7 +56,7 @@ class HostedStreams:
 
     def start(self, nursery: trio.Nursery) -> None:
         """Run the tasks in `nursery`."""
-        settings = self._settings
+        settings = self.settings
         self.scope = Scope(
             nursery,
             on_violation=settings.on_violation,
@@ -80,7 +80,7 @@ class HostedStreams:
 
     async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str, address: str) -> None:
         """Do what `ConnectionHost.open` says."""
-        events = ConnectionEvents(self._settings.registry.events, address=address, accepted=True)
+        events = ConnectionEvents(self.settings.registry.events, address=address, accepted=True)
         reason = await self._refusal(name, peer)
         try:
             if reason:
@@ -101,19 +101,19 @@ class HostedStreams:
 
     def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
         """Do what `ConnectionHost.reserve` says."""
-        limits = self._settings.limits
+        limits = self.settings.limits
         places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
         if not places.take():
             raise _no_place(limits)
         # Elements that wait for a client that polls outlive their stream: without this they counted neither as places nor as bytes.
-        reservation = _Reservation(held, on_full, self._settings, places)
-        if self._settings.budget is not None:
-            self._settings.budget.add(reservation)
+        reservation = _Reservation(held, on_full, self.settings, places)
+        if self.settings.budget is not None:
+            self.settings.budget.add(reservation)
         return reservation.end
 
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
         """Return the reason, for the log of this side, for which `peer` may not have `name`; "" if it may."""
-        settings, service = self._settings, self._settings.service
+        settings, service = self.settings, self.settings.service
         if self.is_stopping:
             return STOPPED
         # Judged here, because no decoder of penstock has read this name.
@@ -129,7 +129,7 @@ class HostedStreams:
         return await Authorizer(service, service.authorize, settings.on_violation).ask(name, peer)
 
     def _attach(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], protocol: str, events: ConnectionEvents) -> None:
-        settings, limits = self._settings, self._settings.limits
+        settings, limits = self.settings, self.settings.limits
         client = _client_of(peer)
         places = _ClientPlaces(self._counts, client, limits.max_subscriptions, limits.max_connections)
         pattern = settings.service.pattern_of(name)
@@ -147,7 +147,7 @@ class HostedStreams:
             settings.service, settings.registry, places=places, on_violation=settings.on_violation, observe=observe, authorized=True
         )
         # The stream is reported as ended before its connection is reported as closed, and each of them once.
-        hosted = HostedStream(subscriber, settings, partial(self._forget, None if events.wants_streams else events))
+        hosted = HostedStream(subscriber, self, None if events.wants_streams else events)
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
@@ -156,16 +156,17 @@ class HostedStreams:
             published.open(name, peer, hosted, self.scope)
         except NoPlace:
             # Nothing was reported as opened, so nothing is reported as closed.
-            self._forget(None, hosted)
+            self.forget(None, hosted)
             raise _no_place(limits) from None
         except BaseException:
-            self._forget(None, hosted)
+            self.forget(None, hosted)
             raise
 
-    def _forget(self, events: ConnectionEvents | None, stream: "HostedStream") -> None:
+    def forget(self, events: ConnectionEvents | None, stream: "HostedStream") -> None:
+        """Free what the server holds for a stream that has ended."""
         self._streams.discard(stream)
-        if self._settings.budget is not None:
-            self._settings.budget.remove(stream)
+        if self.settings.budget is not None:
+            self.settings.budget.remove(stream)
         if events is not None:
             events.report_closed("closed", None)
 
@@ -258,12 +259,14 @@ class _Reservation:
 class HostedStream(Relay[Any]):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server. A `MemoryHolder`."""
 
-    __slots__ = ("_on_end", "_settings")
+    __slots__ = ("_events", "_owner", "_settings")
 
-    def __init__(self, subscriber: Subscriber[Any], settings: ConnectionSettings, on_end: Callable[["HostedStream"], None]) -> None:
+    def __init__(self, subscriber: Subscriber[Any], owner: "HostedStreams", events: ConnectionEvents | None) -> None:
+        """`events` are told at the end that the connection is closed; None if the count of the stream tells them."""
         super().__init__(subscriber)
-        self._on_end: Callable[[HostedStream], None] | None = on_end
-        self._settings = settings
+        self._owner: HostedStreams | None = owner
+        self._events = events
+        self._settings = owner.settings
 
     def on_next(self, element: Any, /) -> None:
         self.on_next_many((element,))
@@ -336,8 +339,8 @@ class HostedStream(Relay[Any]):
 
     def _detach(self) -> Subscriber[Any] | None:
         # Moved out, because each kind of end comes here, and a stream ends once.
-        on_end, self._on_end = self._on_end, None
+        owner, self._owner = self._owner, None
         subscriber = super()._detach()
-        if on_end is not None:
-            on_end(self)
+        if owner is not None:
+            owner.forget(self._events, self)
         return subscriber
