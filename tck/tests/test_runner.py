@@ -24,6 +24,7 @@ from penstock_tck import (
 from penstock_tck import _random_scripts as scripts
 
 from penstock.api import UsageError
+from penstock.core import generate
 from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._honest_verifications import HonestSynchronousPublisher
 
@@ -364,3 +365,45 @@ class _OneShort(HonestSubscription):
 
     def due(self) -> bool:
         return super().due() and self.position < 1_400
+
+
+class _Slow(PublisherVerification):
+    """Its elements come half a second apart, and it does not say so."""
+
+    abstract = True
+
+    def create_publisher(self, elements: int) -> Any:
+        async def slow():
+            for number in range(elements):
+                await trio.sleep(0.5)
+                yield number
+
+        return generate(slow).publisher(self.env.nursery)
+
+
+class _DeclaredSlow(_Slow):
+    abstract = True
+    settle_seconds = 1.0
+
+
+@pytest.mark.parametrize("name", ["requests_add_up", "unbounded_demand_is_supported"])
+def test_a_failure_while_a_task_sleeps_names_the_declaration(name: str) -> None:
+    """A slow publisher that is not declared as slow fails half of the checks: each says what to declare."""
+    (result,), (declared,) = run_checks(_Slow, [name]), run_checks(_DeclaredSlow, [name])
+    assert result.failed
+    assert "a task sleeps for 0.5 s more: if an element takes its time, declare settle_seconds" in result.seen
+    assert not declared.failed
+
+
+def test_a_failure_that_nothing_sleeps_behind_names_no_declaration() -> None:
+    """The advice would lead away from the fault."""
+
+    class Empty(PublisherVerification):
+        abstract = True
+
+        def create_publisher(self, elements: int) -> Any:
+            return generate(trio.sleep_forever).publisher(self.env.nursery)
+
+    seen = [result.seen for result in run_checks(Empty) if result.failed]
+    assert seen
+    assert not [text for text in seen if "settle_seconds" in text]

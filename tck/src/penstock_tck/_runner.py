@@ -9,6 +9,7 @@ Rules of this file
 
 import time
 from collections.abc import Collection
+from math import inf
 from typing import Final
 
 import attrs
@@ -101,13 +102,14 @@ def _apply_waiver(verification: type[Verification], check: Check, result: CheckR
 def _run_once(verification: type[Verification], check: Check, seed: int) -> CheckResult:
     transcript = Transcript()
     faults: list[str] = []
+    hints: list[str] = []
     ends: list[_End] = []
     began = time.perf_counter()
     quiet = verification.quiet_seconds if verification.other_threads else 0.0
     threads = WorkerThreads(seconds=verification.thread_seconds, quiet=quiet)
     with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
-            ends.append(run_virtual(_run_body, verification, check, transcript, watchdog, threads, seed=seed, threads=threads))
+            ends.append(run_virtual(_run_body, verification, check, transcript, hints, watchdog, threads, seed=seed, threads=threads))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # boundary: the implementation runs here; an exception of any kind becomes the result
@@ -116,6 +118,7 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
         faults.insert(0, f"it did not end within {watchdog.seconds:g} seconds of real time: something in it is endless")
         if threads.seen:
             faults.insert(1, "a thread works for a task: if it waits for demand, declare thread_seconds, after which it counts as idle")
+    faults += hints
     broken = [str(violation) for violation in transcript.violations]
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
@@ -159,9 +162,14 @@ def _outcome(check: Check, faults: list[str], end: _End) -> Outcome:
 
 
 async def _run_body(
-    verification: type[Verification], check: Check, transcript: Transcript, watchdog: Watchdog, threads: WorkerThreads
+    verification: type[Verification],
+    check: Check,
+    transcript: Transcript,
+    hints: list[str],
+    watchdog: Watchdog,
+    threads: WorkerThreads,
 ) -> _End:
-    """Run the body of the check under a fresh nursery; return how it ended."""
+    """Run the body of the check under a fresh nursery; return how it ended. `hints` gets what a failure may come from."""
     end = _End()  # it stays so if the watchdog cancels the nursery
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
@@ -181,11 +189,22 @@ async def _run_body(
             observed = await getattr(stage, check.name)()
         except Vacuous as vacuous:
             missing = str(vacuous)
+        except (CheckFailed, ExpectationFailed):
+            hints += _hints(verification)
+            raise
         # Signals that come after the end of the body are judged, too.
         await settle()
         end = _End(observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open()))
         nursery.cancel_scope.cancel()
     return end
+
+
+def _hints(verification: type[Verification]) -> list[str]:
+    """Return what to declare if a task sleeps at this moment for longer than the check has waited."""
+    seconds = trio.lowlevel.current_statistics().seconds_to_next_deadline
+    if not verification.settle_seconds < seconds < inf:
+        return []
+    return [f"a task sleeps for {seconds:.3g} s more: if an element takes its time, declare settle_seconds, the longest time between two"]
 
 
 def _describe(error: BaseException) -> list[str]:
