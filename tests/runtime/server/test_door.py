@@ -6,6 +6,7 @@ from penstock.api import UsageError
 from penstock.plugins import build_registry, parse_url
 from penstock.runtime import Service, run, serve
 from penstock.runtime.server._door import check_exposed, check_guard, listening_url
+from tests.runtime.server._knock import KnockPlugin
 
 
 def test_a_url_with_a_name_cannot_be_listened_at() -> None:
@@ -22,6 +23,12 @@ def test_a_service_that_examines_its_clients_names_its_protocol() -> None:
     check_guard(Service(), "memory://x", registry)
     with pytest.raises(UsageError, match=r"reactivesocket\+memory"):
         check_guard(service, "memory://x", registry)
+
+
+def test_a_transport_that_answers_its_clients_gets_another_advice() -> None:
+    """A protocol before such a URL would serve no stream of the transport's own protocol."""
+    with pytest.raises(UsageError, match=r"Give Service\(authenticate=…\)"):
+        check_guard(Service(setup=lambda data: True), "knock://x", build_registry([KnockPlugin()]))
 
 
 PUBLIC = [

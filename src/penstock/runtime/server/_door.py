@@ -28,9 +28,15 @@ def check_guard(service: Service, url: str, registry: Registry) -> None:
         for kind in dialects_at(registry, parse_url(url)):
             check_examines(kind, kind.name)
     if service.is_guarded and parse_url(url).dialect is None:
+        advice = (
+            # Such a transport answers clients itself, in whatever protocol: a dialect before its URL would serve none of them.
+            "Give Service(authenticate=…), which examines the clients of every protocol"
+            if isinstance(registry.transport(parse_url(url).transport), AttendingTransport)
+            else f"Write 'reactivesocket+{url}', or name another protocol before a '+' if all of its clients may be accepted"
+        )
         raise UsageError(
             f"{url!r} speaks every protocol, and a client of RS.io sends nothing that Service(setup=…) could check: it would be accepted. "
-            f"Write 'reactivesocket+{url}', or name another protocol before a '+' if all of its clients may be accepted"
+            f"{advice}"
         )
 
 
