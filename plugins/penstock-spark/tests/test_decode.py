@@ -4,6 +4,7 @@ import datetime as dt
 import json
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 from penstock_spark.source._decode import decoder_of
@@ -45,6 +46,36 @@ def test_json_objects_become_rows() -> None:
     elements = [json.dumps(ROW | {"more": 5}).encode(), b"{}", json.dumps(ROW, indent=1).encode(), b'  {"id": 7} ']
     nothing = dict.fromkeys(ROW)
     assert rows_of("json", elements) == [PLAIN, nothing, PLAIN, nothing | {"id": 7}]
+
+
+DATED = [
+    pa.field("day", pa.date32()),
+    pa.field("days", pa.list_(pa.date32())),
+    pa.field("stay", pa.struct([pa.field("until", pa.date32()), pa.field("nights", pa.int64())])),
+]
+
+
+@pytest.mark.parametrize("value_format", ["json", "msgpack"])
+def test_a_date_is_a_text(value_format: str) -> None:
+    """Also inside of a list and of an object; one that is missing is null."""
+    row = {"day": "2026-01-02", "days": ["2026-01-03", None], "stay": {"until": "2026-01-04", "nights": 2}}
+    read = {
+        "day": dt.date(2026, 1, 2),
+        "days": [dt.date(2026, 1, 3), None],
+        "stay": {"until": dt.date(2026, 1, 4), "nights": 2},
+    }
+    dumps = {"json": lambda value: json.dumps(value).encode(), "msgpack": msgspec.msgpack.encode}[value_format]
+    assert rows_of(value_format, [dumps(row), dumps({})], DATED) == [read, dict.fromkeys(read)]
+
+
+@pytest.mark.parametrize("value_format", ["json", "msgpack"])
+@pytest.mark.parametrize("day", [5, True, "soon", "2026-02-30", {"y": 1}], ids=str)
+def test_what_is_no_date_is_found(day: object, value_format: str) -> None:
+    """A number is none: a column of ids would become days since 1970."""
+    dumps = {"json": lambda value: json.dumps(value).encode(), "msgpack": msgspec.msgpack.encode}[value_format]
+    decoded = decoder_of(value_format, DATED[:1], None).decode([dumps({"day": "2026-01-02"}), dumps({"day": day})])
+    assert [each.place for each in decoded.bad] == [1]
+    assert decoded.columns[0].to_pylist() == [dt.date(2026, 1, 2), None]
 
 
 NOT_ONE_OBJECT = [b"", b"{", b'{"id":1}{"id":2}', b'{"id":"x"}', b"[1]", b"null", b"\xff", b'{"id":1}x}', b'{"name":"a\n}']

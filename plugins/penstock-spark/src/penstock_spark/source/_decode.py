@@ -20,6 +20,7 @@ import pyarrow.json
 
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.plugins import build_registry
+from penstock_spark.source._fitting import fitting
 
 PLAIN_TYPES: Final = (
     (pa.types.is_boolean, bool),
@@ -129,7 +130,7 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
     if value_format == "arrow":
         return ArrowDecoder(fields)
     if value_format == "json":
-        return RowDecoder(fields, _JsonRows(fields).load_all)
+        return RowDecoder(fields, _JsonRows(fields, kind).load_all)
     if value_format == "msgpack":
         return RowDecoder(fields, _MsgpackRows(fields, kind).load_all)
     loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
@@ -156,7 +157,8 @@ class _MsgpackRows:
                 rows = list(map(self._decode, elements))
                 columns = [pa.array(list(map(get, rows)), field.type) for get, field in zip(self._getters, self._kind, strict=True)]
                 return pa.StructArray.from_arrays(columns, fields=list(self._kind))
-        return pa.array(_mappings([self._loads(element) for element in elements]), self._kind)
+        rows = _mappings([self._loads(element) for element in elements])
+        return pa.array([fitting(row, self._kind) for row in rows], self._kind)
 
 
 def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[bytes], Any]:
@@ -169,23 +171,51 @@ def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[
 
 
 class _JsonRows:
-    """JSON objects, read by Arrow in one piece."""
+    """JSON objects, read by Arrow in one piece; by Python if there is a column of maps, which Arrow cannot read from JSON."""
 
-    def __init__(self, fields: Sequence[pa.Field]) -> None:
+    def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:
+        self._kind = kind
+        self._has_maps = _has_maps(kind)
         schema = pa.schema([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
         self._schema = schema
-        self._options = pa.json.ParseOptions(explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior="ignore")
+        read = pa.schema([field.with_type(_as_written(field.type)) for field in schema])
+        self._is_converted = read != schema
+        self._options = pa.json.ParseOptions(explicit_schema=read, newlines_in_values=False, unexpected_field_behavior="ignore")
 
     def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
+        if self._has_maps:
+            return pa.array([fitting(value, self._kind) for value in _mappings([json.loads(element) for element in elements])], self._kind)
         lines = elements if all(map(_is_line, elements)) else [_as_line(element) for element in elements]
         joined = b"\n".join(lines)
         reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
         table = pa.json.read_json(io.BytesIO(joined), reading, self._options).select(self._schema.names).combine_chunks()
         if table.num_rows != len(elements):
             raise ProtocolError("an element has to be one JSON object")
+        if self._is_converted:
+            table = table.cast(self._schema)
         return pa.StructArray.from_arrays(
             [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns], fields=list(self._schema)
         )
+
+
+def _has_maps(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(_has_maps(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def _as_written(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which Arrow is to read a column of JSON: a date is a text, ``"2026-01-02"``, also inside of others.
+
+    Arrow itself reads a date from a number of days alone: a text would be refused, and an id would become a date in silence.
+    """
+    if pa.types.is_date(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_written(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
+    return kind
 
 
 def _is_line(element: bytes) -> bool:
