@@ -351,10 +351,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
         if self._is_open:  # rule 2.8: elements after the end are dropped
-            try:
-                self._arrived.append(element)
-            except AttributeError:  # the first element: see __init__
-                self._arrived = [element]
+            arrived = self._arrived
+            if arrived:  # then no reader waits
+                arrived.append(element)
+                return
+            self._arrived = [element]
             reader = self._reader
             if reader is not None and reader.task is not None:
                 reader.wake()
@@ -362,10 +363,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def on_next_many(self, elements: Sequence[T], /) -> None:
         """Receive elements that arrived together, from an upstream that has counted them and that sends no None."""
         if self._is_open:
-            try:
-                self._arrived.extend(elements)
-            except AttributeError:
-                self._arrived = [*elements]
+            arrived = self._arrived
+            if arrived:
+                arrived.extend(elements)
+                return
+            self._arrived = [*elements]
             reader = self._reader
             if reader is not None and reader.task is not None:
                 reader.wake()
