@@ -1,4 +1,4 @@
-"""A publisher that the target lacks is told from one that breaks a requirement: it is refused as a name that nobody has is."""
+"""A publisher that the target lacks is told from one that breaks a requirement: it is refused as a name that does not exist."""
 
 import pytest
 import trio

@@ -47,7 +47,7 @@ def check_exposed(service: Service, url: str, registry: Registry) -> None:
     # The transport is asked: only it knows which of its addresses leave the machine in the clear.
     if not is_examined and registry.transport(parsed.transport).is_exposed(parsed):
         raise UsageError(
-            f"{url!r} is an address that other machines can reach, in the clear, and the service examines no client: everybody there could "
+            f"{url!r} is an address that other machines can reach, in the clear, and the service examines no client: each of them could "
             "read all of it. Listen at 127.0.0.1, or with TLS, or give Service(authenticate=…); or pass insecure=True (--insecure) if the "
             "network itself keeps others away"
         )
@@ -60,7 +60,7 @@ def check_shown(credentials: object, service: Service, limits: Limits) -> None:
     check_credentials(credentials, limits)
     if service.authenticate is None:
         raise UsageError(
-            "serve(credentials=…) shows them to clients that were let in, and the service lets everybody in: a stranger could show them to "
+            "serve(credentials=…) shows them to clients that were let in, and the service lets each one in: a stranger could show them to "
             "others. Give Service(authenticate=…)"
         )
 

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A target lacks a publisher if it refuses the name in the words in which it refuses a name that nobody has. Each other answer is judged by
-  the requirement itself.
+* A target lacks a publisher if it refuses the name in the words in which it refuses a name that does not exist. The requirement itself
+  judges each other answer.
 * A target is asked only after a failure, and once for each name: a target that has everything sees no connection more.
 """
 
