@@ -76,8 +76,9 @@ async def attack_client(row: Row, scheme: str, files: Certificates, stretch: flo
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
-            canary.restart()
             with trio.fail_after(attack.setup.hangs_after * stretch), watch_figures(lambda: attack.attacked) as figures:
+                # After the census, for which the canary waits.
+                canary.restart()
                 await attack.run()
             await canary.wait_ticks()
             aftermath = Aftermath(canary.longest, {}, attack.outcome.told, stretch, figures.held, figures.longest)

@@ -75,8 +75,9 @@ async def beside_a_canary(setup: Setup, attack: Callable[[Server, AttackClock], 
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
-            canary.restart()
             with trio.fail_after(setup.hangs_after * setup.stretch), watch_figures(hostile_to(server)) as figures:
+                # After the census, for which the canary waits.
+                canary.restart()
                 await attack(server, clock)
                 await wait_alone(server)
             await canary.wait_ticks()
