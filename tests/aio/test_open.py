@@ -1,7 +1,6 @@
 """Opening a connection on asyncio: TCP, TLS and Unix, and how it fails."""
 
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from penstock.api import (
     ConnectionLost,
 )
 from penstock.plugins import Tls, TransportOptions
+from tests._free_port import free_port
 from tests.aio._run import connected, run
 from tests.blocking._trio_server import Served, serving
 
@@ -70,8 +70,6 @@ def test_no_server_is_connection_lost() -> None:
         async with aio.connect(url):
             pass
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for url in (f"tcp://127.0.0.1:{port}", "unix:///nowhere/at/all"):
+    for url in (f"tcp://127.0.0.1:{free_port()}", "unix:///nowhere/at/all"):
         with pytest.raises(ConnectionLost, match="no server answers"):
             run(enter(url))

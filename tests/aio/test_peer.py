@@ -17,6 +17,7 @@ from penstock.api import (
     UsageError,
 )
 from penstock.plugins import Reconnect
+from tests._free_port import free_port
 from tests.aio._run import SECONDS, connected, run, with_threads
 from tests.blocking._trio_server import Served, raw_server, read_hello, serving
 
@@ -175,10 +176,8 @@ def test_the_policy_gives_up() -> None:
         async with aio.connect(url, reconnect=Reconnect(attempts=3, first=0.001, most=0.001)):
             pass
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with pytest.raises(ConnectionLost, match="no server answers"):
-        run(enter(f"tcp://127.0.0.1:{port}"))
+        run(enter(f"tcp://127.0.0.1:{free_port()}"))
 
 
 def test_leaving_ends_the_attempts_to_reconnect() -> None:

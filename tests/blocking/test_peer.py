@@ -18,6 +18,7 @@ from penstock.api import (
     UsageError,
 )
 from penstock.plugins import Reconnect
+from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import Served, raw_server, read_hello, serving
 
@@ -196,7 +197,5 @@ def test_a_lost_connection_is_made_again_by_the_next_call() -> None:
 
 def test_the_policy_gives_up() -> None:
     """After its attempts the error of the last one is raised from entering."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with pytest.raises(ConnectionLost, match="no server answers"):
-        blocking.connect(f"tcp://127.0.0.1:{port}", reconnect=Reconnect(attempts=3, first=0.001, most=0.001)).__enter__()
+        blocking.connect(f"tcp://127.0.0.1:{free_port()}", reconnect=Reconnect(attempts=3, first=0.001, most=0.001)).__enter__()

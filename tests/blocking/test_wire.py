@@ -1,7 +1,6 @@
 """Sockets of the client: TCP, TLS and Unix, and how opening one fails."""
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from penstock.api import (
     ConnectionLost,
 )
 from penstock.plugins import Tls, TransportOptions
+from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import serving
 
@@ -53,8 +53,6 @@ def test_tls_to_a_server_without_it_is_explained() -> None:
 
 def test_no_server_is_connection_lost() -> None:
     """For a port without a server, a name that does not exist, and a missing socket file."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for url in (f"tcp://127.0.0.1:{port}", "unix:///nowhere/at/all"):
+    for url in (f"tcp://127.0.0.1:{free_port()}", "unix:///nowhere/at/all"):
         with pytest.raises(ConnectionLost, match="no server answers"), blocking.connect(url):
             pass

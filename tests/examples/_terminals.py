@@ -11,7 +11,6 @@ Rules of this file:
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible
 from tests.examples._pages import Block, commands_in
@@ -62,13 +62,7 @@ class FreePorts:
         self._free: dict[str, str] = {}
 
     def replace_in(self, text: str) -> str:
-        return PORT.sub(lambda port: self._free.setdefault(port[0], _free_port()), text)
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+        return PORT.sub(lambda port: self._free.setdefault(port[0], str(free_port())), text)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from _free_port import free_port
 from _site_in_memory import service
 
 import penstock
@@ -49,11 +49,6 @@ def _configuration(folder: Path, port: int, target: int, gzip: str) -> str:
     return AROUND.format(folder=folder, server=server, gzip=gzip, user="user root;" if os.geteuid() == 0 else "")
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 @asynccontextmanager
 async def _nginx(port: int, target: int, folder: Path, gzip: str = "") -> AsyncIterator[str]:
     """Run nginx at `port` in front of the port `target`; yield the URL of the publishers."""
@@ -79,7 +74,7 @@ async def _served(
     folder: Path, served: penstock.Service, *, public: bool = False, gzip: str = "", limits: penstock.Limits | None = None
 ) -> AsyncIterator[str]:
     """Serve behind nginx; yield the URL of the publishers there."""
-    port = _free_port()
+    port = free_port()
     extra = {"http.trusted": "127.0.0.1", **({"http.public": f"http://127.0.0.1:{port}/live"} if public else {})}
     options = TransportOptions(extra=extra)
     async with (
@@ -223,7 +218,7 @@ class _Relay:
 
 async def test_a_502_and_a_cut_in_the_middle_of_a_batch_lose_and_repeat_nothing(tmp_path: Path) -> None:
     """The second connection to the server is cut inside a batch, the next one before any answer: nginx says 502."""
-    port = _free_port()
+    port = free_port()
     async with penstock.serve(service(), "http://127.0.0.1:0") as server, trio.open_nursery() as nursery:
         relay = _Relay(parse_url(server.addresses[0]).port or 0)
         relay.cut_after = [3000, 0, None].__getitem__
