@@ -16,6 +16,10 @@ from _query import Driver, batches_in, into_parquet
 from _server import Served, element_at, served
 
 KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "1"))
+ROWS_PER_KILL = 3_000
+"""Rows of a partition for each kill, and again for the rest: the query plans some batches between two kills."""
+
+
 PATIENCE = 600.0
 """Seconds until a test gives up: on a busy machine a session of Spark takes minutes to start."""
 
@@ -51,7 +55,7 @@ def wait_for_batches(folder: Path, count: int, driver: Driver | None = None) -> 
 
 def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the process group of the driver, in the middle of a batch; then the query goes on from its checkpoint."""
-    random, count = Random(15), 5_000 * (KILLS + 1)
+    random, count = Random(15), ROWS_PER_KILL * (KILLS + 1)
     with served(tmp_path, count=count) as server:
         for _ in range(KILLS):
             driver = Driver(server.uri, tmp_path, 2_000)
@@ -97,7 +101,7 @@ def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[
 
 def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the Python processes of the executor: Spark repeats the tasks, and each range is read again."""
-    count, killed = 5_000 * (KILLS + 1), []
+    count, killed = ROWS_PER_KILL * (KILLS + 1), []
 
     def kill() -> None:
         for pid in workers_of(spark):
@@ -113,7 +117,7 @@ def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
 
 def test_a_publisher_that_is_killed_comes_back_with_the_same_elements(spark: Any, tmp_path: Path) -> None:
     """A kill -9 of the server, whose logs are on disk: the driver and the tasks connect again, and nothing fails."""
-    count = 5_000 * (KILLS + 1)
+    count = ROWS_PER_KILL * (KILLS + 1)
     with served(tmp_path, count=count) as server:
 
         def restart() -> None:
