@@ -19,8 +19,8 @@ from penstock.api import Limits
 from penstock.plugins import Bytes, Connection
 from penstock.runtime.connection._parts import ConnectionParts
 
-MAX_INLINE_SEND: Final = 128 << 10
-"""Bytes that are tried without waiting: the high-water mark (64 KiB), and the same again of large elements.
+MAX_INLINE_SEND: Final = 256 << 10
+"""Bytes that are tried without waiting: the high-water mark (`Limits.outbound_high`, 128 KiB), and the same again of large elements.
 
 More is sent by the writer, with a deadline: then the transport will most likely not take all of it at once.
 """
