@@ -19,6 +19,9 @@ T = TypeVar("T")
 FALSE_START: Final = -1
 """Holds the requests of a client back until the server's hello has come. The other holders are extensions, by their ids."""
 
+_NONE: Final[frozenset[int]] = frozenset()
+"""One object for all connections: each call of `frozenset()` makes another, of 216 bytes."""
+
 EncodeMessage: TypeAlias = Callable[[Extension, int, bytes], bytes]
 """Encodes an extension's message from its type code and its body, as the dialect writes it."""
 
@@ -40,8 +43,8 @@ class ExtensionHost:
         self._extensions = extensions
         self._on_admitted = on_admitted
         # Frozen: an idle connection has no sets of its own.
-        self._holders: frozenset[int] = frozenset()  # ids of the extensions that hold the peer
-        self._withholders: frozenset[int] = frozenset()  # what holds the requests of this side back
+        self._holders: frozenset[int] = _NONE  # ids of the extensions that hold the peer
+        self._withholders: frozenset[int] = _NONE  # what holds the requests of this side back
         self._withheld: WithheldOutput | None = None
         self.encode: EncodeMessage = encode
         self.has_introductions: bool = has_introductions
@@ -205,7 +208,7 @@ class ExtensionHost:
         """Note that an extension lets the peer in."""
         if extension_id not in self._holders:
             return
-        self._holders -= {extension_id}
+        self._holders = (self._holders - {extension_id}) or _NONE
         if not self._holders and self._on_admitted is not None and not self._session.channel.state.is_closing:
             self._on_admitted()
 
@@ -227,7 +230,7 @@ class ExtensionHost:
 
     def release(self, holder: int) -> None:
         """Send the requests that were held back, unless there is another holder."""
-        self._withholders -= {holder}
+        self._withholders = (self._withholders - {holder}) or _NONE
         if self._withheld is not None and not self._withholders:
             withheld, self._withheld = self._withheld, None
             withheld.put_back()

@@ -10,7 +10,7 @@ Rules of this file:
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import trio
@@ -40,6 +40,9 @@ from penstock.runtime.service import (
     UnfitPosition,
 )
 from penstock.session import DRAINING, HANDLED, REFUSED, SendingStream, Session
+
+_NO_WAITS: Final[frozenset[trio.CancelScope]] = frozenset()
+"""One object for all connections: an empty set has 216 bytes."""
 
 
 class SessionPlaces(Places):
@@ -99,7 +102,7 @@ class IncomingRequests:
         self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
         # Bounded by the streams that are accepted at this moment: one.
         self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
-        self._waits: set[trio.CancelScope] = set()  # around an async setup function, and around what extensions wait for
+        self._waits: frozenset[trio.CancelScope] = _NO_WAITS  # around an async setup function, and around what extensions wait for
         self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
         self.peer: PeerIdentity
         """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
@@ -261,7 +264,7 @@ class IncomingRequests:
     def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
         """Await in a task, and call `then` with the result or the exception."""
         scope = trio.CancelScope()
-        self._waits.add(scope)
+        self._waits |= {scope}
         self._runner.start_soon(self._await, awaitable, then, scope, name="penstock examination")
 
     def close(self) -> None:
@@ -287,7 +290,7 @@ class IncomingRequests:
                     failure = error
                 then(result, failure)
         finally:
-            self._waits.discard(scope)
+            self._waits = (self._waits - {scope}) or _NO_WAITS
 
     def _apply_outcome(self, verdict: object, error: Exception | None) -> None:
         if error is None:
