@@ -1,7 +1,7 @@
 """Ten minutes of honest load and of attacks on one server process with default limits: `python tests/soak`.
 
 It prints a progress line, and at the end its tables. It exits with 1 if an honest client saw an error, if the server reported a fault, if
-its memory grew after the first two minutes, or if open files or tasks are left.
+its memory in use grew after the first two minutes, if it had more memory than the budget allows, or if open files or tasks are left.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class ServerProcess:
         self.addresses: list[str] = json.loads(self._output.readline())
 
     async def ask(self, command: str = "") -> dict[str, Any]:
-        """Return the figures of the server; with the command `collect`, after a collection of garbage."""
+        """Return the figures of the server; with the command `collect`, with the memory in use."""
         return await trio.to_thread.run_sync(self._ask, command)
 
     def _ask(self, command: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Soak:
 
     async def run(self) -> Report:
         """Run the load and return the figures."""
-        self._sample(await self._server.ask(), at=0)
+        self._sample(await self._server.ask("collect"), at=0)
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as load:
                 honest = self._clients.start(load)
@@ -87,7 +87,7 @@ class Soak:
                 background.start_soon(self._progress)
                 background.start_soon(self._watch, honest)
             background.cancel_scope.cancel()
-        self._sample(await self._server.settle(0))
+        await self._server.settle(0)
         told = await self._server.ask("collect")
         self._sample(told)
         self._clock.close()
@@ -101,19 +101,22 @@ class Soak:
             tally.attacks,
             told["refused"],
             tuple(self._samples),
+            told["peak"],
+            told["stacks"],
         )
 
     def _sample(self, told: dict[str, Any], *, at: float | None = None) -> None:
         self._samples.append(Sample.of(trio.current_time() - self._began if at is None else at, told))
 
     async def _watch(self, honest: int) -> None:
-        """Take a sample at the end of each minute, in a break of the attacks."""
+        """Take a sample at the end of each minute, in a break of clients and attacks."""
         course, minute = self._course, 1
         while minute * MINUTE <= self._seconds:
             await trio.sleep_until(self._began + minute * MINUTE)
             course.is_break = True
-            await course.wait_no_attack()
-            self._sample(await self._server.settle(2 * honest))  # those that vanish or are cut take their time to be forgotten
+            await course.wait_quiet()
+            await self._server.settle(2 * honest)  # those that vanish or are cut take their time to be forgotten
+            self._sample(await self._server.ask("collect"))
             course.is_break = False
             course.announce()
             minute += 1
@@ -158,6 +161,7 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="s") as folder:
         report = soak(options.seconds, Path(folder), options.only)
     print("\n".join(report.lines(each_attack=True)))
+    print("\nthe longest pass:", *(report.stacks or ["too short to be looked at"]), sep="\n")
     if options.docs:
         (options.docs / PAGE).write_text("\n".join(report.lines(each_attack=False)) + "\n", encoding="utf-8")
     faults = report.faults()

@@ -78,15 +78,10 @@ class Attacks:
         """Make one attack after the other until the time is over: each eighth of the list, beginning with number `first`."""
         number = first
         while True:
-            await self.course.wait_turn()
-            self.course.attackers += 1
             attack = attacks[number % len(attacks)]
-            try:
+            async with self.course.round():
                 with trio.move_on_after(attack.seconds):
                     await attack.run()
-            finally:
-                self.course.attackers -= 1
-                self.course.announce()
             self.tally.attacks[f"{attack.chapter}: {attack.title}"] += 1
             number += AT_A_TIME
             if self.course.is_over:

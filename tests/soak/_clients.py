@@ -83,7 +83,7 @@ class Clients:
         """Keep one connection, with a stream and requests at the same time."""
         async with self._connect(url) as peer:
             while True:
-                async with trio.open_nursery() as nursery:
+                async with self.course.round(), trio.open_nursery() as nursery:
                     nursery.start_soon(self._read, peer)
                     for _ in range(4):
                         nursery.start_soon(self._ask, peer)
@@ -94,7 +94,7 @@ class Clients:
     async def _come_and_go(self, url: str) -> None:
         """Connect for each round; cancel a stream in the middle."""
         while True:
-            async with self._connect(url) as peer:
+            async with self.course.round(), self._connect(url) as peer:
                 await self._ask(peer)
                 await self._read(peer, upto=COUNT // 4)
             if self.course.is_over:
@@ -105,7 +105,8 @@ class Clients:
         """Read a stream more slowly than it comes."""
         async with self._connect(url) as peer:
             while True:
-                await self._read(peer, upto=COUNT // 8, pause=SLOW)
+                async with self.course.round():
+                    await self._read(peer, upto=COUNT // 8, pause=SLOW)
                 if self.course.is_over:
                     return
 
@@ -121,21 +122,23 @@ class Clients:
                     self.tally.elements += 1
                     if self.course.is_over:
                         break
+                    await self.course.wait_turn()
             self.tally.connections += proxy.connections
             nursery.cancel_scope.cancel()
 
     async def _vanish_again_and_again(self, protocol: AttackerProtocol) -> None:
         """Reset a connection in the middle of a stream."""
         while True:
-            stream = await open_stream(self.addresses[0], self.files.authority)
-            client = Attacker(stream, self.clock, protocol)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(client.listen)
-                await client.send(protocol.hello() + protocol.subscribe(f"lengths/{next(self._seeds)}", 1, UNBOUNDED))
-                with trio.move_on_after(1):
-                    await client.wait(lambda: len(client.heard) > 5)  # noqa: B023 (waited for at once)
-                nursery.cancel_scope.cancel()
-            await client.send_rst()
+            async with self.course.round():
+                stream = await open_stream(self.addresses[0], self.files.authority)
+                client = Attacker(stream, self.clock, protocol)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(client.listen)
+                    await client.send(protocol.hello() + protocol.subscribe(f"lengths/{next(self._seeds)}", 1, UNBOUNDED))
+                    with trio.move_on_after(1):
+                        await client.wait(lambda: len(client.heard) > 5)  # noqa: B023 (waited for at once)
+                    nursery.cancel_scope.cancel()
+                await client.send_rst()
             self.tally.connections += 1
             if self.course.is_over:
                 return

@@ -5,13 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock import Limits
+
 MIB = 1 << 20
 WARM_UP = 120
 """Seconds until the memory of the server must be flat."""
 
 GROWTH = 5 * MIB
 SHARE = 0.05
-"""The memory may grow by `GROWTH` or by this share, whichever is more."""
+"""The memory in use may grow by `GROWTH` or by this share, whichever is more."""
+
+PEAK = int(1.25 * Limits().memory_budget)
+"""What the process may have in memory at most, beyond what it had before the load: the budget counts what is held, and each allocator
+keeps a share for later.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +27,10 @@ class Sample:
 
     second: int
     """Since the start of the load; 0 is before it."""
+    in_use: int
+    """Bytes that the allocators have given out, after a collection of garbage; 0 if the system does not tell."""
     memory: int
+    """Bytes of the process in memory (RSS)."""
     blocks: int
     """Blocks of memory that Python's allocator has given out: an object has one or a few."""
     files: int
@@ -35,6 +45,7 @@ class Sample:
         """Return the sample of what the server has told."""
         return cls(
             round(second),
+            told["in use"],
             told["memory"],
             told["blocks"],
             told["files"],
@@ -58,7 +69,11 @@ class Report:
     refused: Mapping[str, int]
     """The connections that the server has refused or cut, by reason."""
     samples: Sequence[Sample]
-    """The first is before the load. The last two are after it, when no client is connected any more: before and after a collection."""
+    """The first is before the load. The last is after it, when no client is connected any more."""
+    peak: int
+    """The most bytes of the process in memory, at any time."""
+    stacks: Sequence[str]
+    """What the run loop did in its longest pass, each time a thread looked."""
 
     def faults(self) -> list[str]:
         """Return why the soak has failed; nothing if it has not."""
@@ -71,10 +86,13 @@ class Report:
             found.append(f"left behind: {last.blocks - first.blocks:,} blocks of memory that no collection frees")
         warm = [sample for sample in self.samples if sample.second >= WARM_UP]
         if warm:
-            allowed = warm[0].memory + max(GROWTH, int(warm[0].memory * SHARE))
-            most = max(warm, key=lambda sample: sample.memory)
-            if most.memory > allowed:
-                found.append(f"memory grew from {mib(warm[0])} MiB to {mib(most)} MiB at {most.second} s; {allowed / MIB:.1f} is allowed")
+            allowed = warm[0].in_use + max(GROWTH, int(warm[0].in_use * SHARE))
+            most = max(warm, key=lambda sample: sample.in_use)
+            if most.in_use > allowed:
+                grew = f"from {mib(warm[0].in_use)} MiB to {mib(most.in_use)} MiB at {most.second} s; {mib(allowed)} is allowed"
+                found.append(f"the memory in use grew {grew}")
+        if self.peak > first.memory + PEAK:
+            found.append(f"the process had {mib(self.peak)} MiB in memory; {mib(first.memory + PEAK)} is allowed")
         return found
 
     def lines(self, *, each_attack: bool) -> Iterator[str]:
@@ -86,14 +104,17 @@ class Report:
         yield f"| connections | {self.connections:,} |"
         yield f"| errors | {len(self.errors):,} |"
         yield ""
-        yield "| server | RSS, MiB | blocks | open files | tasks | connections | longest pass so far, ms | longest collection so far, ms |"
-        yield "|---|--:|--:|--:|--:|--:|--:|--:|"
-        names = {0: "before the load", len(self.samples) - 2: "after the load", len(self.samples) - 1: "after a collection of garbage"}
+        heads = ("in use, MiB", "RSS, MiB", "blocks", "open files", "tasks", "connections", "longest pass so far, ms")
+        yield f"| server | {' | '.join(heads)} | longest collection so far, ms |"
+        yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+        names = {0: "before the load", len(self.samples) - 1: "after the load"}
         for number, sample in enumerate(self.samples):
             when = names.get(number, f"{sample.second} s")
             held_up = f"{sample.longest_pass * 1000:.0f} | {sample.longest_collection * 1000:.0f}"
             figures = f"{sample.files} | {sample.tasks} | {sample.connections} | {held_up}"
-            yield f"| {when} | {mib(sample)} | {sample.blocks:,} | {figures} |"
+            yield f"| {when} | {mib(sample.in_use)} | {mib(sample.memory)} | {sample.blocks:,} | {figures} |"
+        yield ""
+        yield f"The most memory at any time (RSS): {mib(self.peak)} MiB."
         yield ""
         yield "| attacks | rows | made |"
         yield "|---|--:|--:|"
@@ -107,8 +128,8 @@ class Report:
             yield f"| `{reason}` | {connections:,} |"
 
 
-def mib(sample: Sample) -> str:
-    return f"{sample.memory / MIB:.1f}"
+def mib(count: int) -> str:
+    return f"{count / MIB:.1f}"
 
 
 def _by_row(attacks: "Counter[str]") -> list[tuple[str, int, int]]:

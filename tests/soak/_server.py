@@ -1,13 +1,12 @@
 """The server process of the soak: default limits, as `penstock serve` runs it. `_server.py FOLDER` serves at TCP, TLS and a Unix socket.
 
-It prints its addresses, and its figures as JSON for each line on standard input; for the line `collect` after a collection of garbage.
+It prints its addresses, and its figures as JSON for each line on standard input; for the line `collect` with the memory in use.
 FOLDER has `server.pem`, and gets the socket.
 """
 
 import gc
 import json
 import logging
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +20,11 @@ import penstock
 from penstock.plugins import Tls, TransportOptions
 from tests.costs import _server as costs
 from tests.hostile import _setup as hostile
-from tests.hostile._loop_passes import LoopPasses
 from tests.soak._elements import elements
+from tests.soak._memory import in_use, most_resident, resident
+from tests.soak._watched_passes import WatchedPasses
 
 OPEN_FILES = Path("/proc/self/fd")
-MEMORY = Path("/proc/self/statm")
 
 
 def service() -> penstock.Service:
@@ -41,11 +40,6 @@ def service() -> penstock.Service:
     return made
 
 
-def resident() -> int:
-    """Return the bytes of this process that are in memory (RSS); 0 if the system does not tell."""
-    return int(MEMORY.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if MEMORY.exists() else 0
-
-
 class Figures(logging.Handler):
     """What the server tells about itself. Of its log it keeps errors alone: refusals of attackers are warnings."""
 
@@ -53,7 +47,7 @@ class Figures(logging.Handler):
         super().__init__(logging.ERROR)
         self.reported: list[str] = []
         """What `on_violation` got, and the errors in the log; the first hundred."""
-        self.passes = LoopPasses()
+        self.passes = WatchedPasses()
         self.longest_collection = 0.0
         self._collecting_since = 0.0
 
@@ -85,15 +79,22 @@ class Figures(logging.Handler):
         stdin = trio.wrap_file(sys.stdin)
         print(json.dumps(server.addresses), flush=True)
         while line := await stdin.readline():
+            used = 0
             if line.strip() == "collect":
-                gc.collect()
+                gc.callbacks.remove(self.on_collection)
+                used = in_use()
+                gc.callbacks.append(self.on_collection)
+                self.passes.restart()  # this collection is not the server's
             figures = {
+                "in use": used,
                 "memory": resident(),
+                "peak": most_resident(),
                 "blocks": sys.getallocatedblocks(),
                 "files": len(list(OPEN_FILES.iterdir())) if OPEN_FILES.is_dir() else 0,
                 "tasks": trio.lowlevel.current_statistics().tasks_living,
                 "pass": self.passes.longest,
                 "collection": self.longest_collection,
+                "stacks": self.passes.stacks,
                 "connections": len(server._admission.open),
                 "refused": dict(server.refused),
                 "reported": self.reported,

@@ -1,6 +1,8 @@
 """The counts of the soak so far, and the clock that its clients and attackers share."""
 
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
@@ -22,12 +24,12 @@ class Tally:
 
 @dataclass
 class Course:
-    """The time of the soak, and its breaks: at the end of each minute no attack runs, so that the figures of minutes compare."""
+    """The time of the soak, and its breaks: at the end of each minute no client and no attacker does anything, so that minutes compare."""
 
     ends: float
     """On the clock of trio."""
-    attackers: int = 0
-    """Attacks that run now."""
+    rounds: int = 0
+    """Rounds of clients and attacks that run now."""
     is_break: bool = False
     changed: trio.Event = field(default_factory=trio.Event)
 
@@ -46,7 +48,18 @@ class Course:
         while self.is_break:
             await self.changed.wait()
 
-    async def wait_no_attack(self) -> None:
-        """Wait until the attacks that run have ended."""
-        while self.attackers:
+    @asynccontextmanager
+    async def round(self) -> AsyncIterator[None]:
+        """Wait while there is a break, and count this block as a round."""
+        await self.wait_turn()
+        self.rounds += 1
+        try:
+            yield
+        finally:
+            self.rounds -= 1
+            self.announce()
+
+    async def wait_quiet(self) -> None:
+        """Wait until the rounds and attacks that run have ended."""
+        while self.rounds:
             await self.changed.wait()
