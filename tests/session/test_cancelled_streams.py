@@ -109,3 +109,17 @@ def test_a_peer_that_ends_no_cancelled_stream_keeps_its_connection(is_accepted: 
         raw.session.receive(b"", raw.now)
     assert raw.session.state is ConnectionState.OPEN
     assert len(raw.session.streams.opened) <= 100
+
+
+def test_a_place_is_kept_for_kept_seconds() -> None:
+    """Late elements can be delimited for that time after the cancel, whenever the last look was."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(retired_ids=8)).handshake()
+    kept = []
+    for stream, minutes in enumerate((1.0, 1.0, 1.0, 1.0, 1.0, 1.9, 2.0)):
+        raw.now = minutes * KEPT_SECONDS
+        raw.session.receive(b"", raw.now)
+        opened(raw, stream, 1).cancel()
+        raw.receive()
+        kept.append(list(raw.session.streams.opened))
+    # The fifth cancel makes the first look, which notes the four places that are there. The look at 120 s gives them up.
+    assert kept[4:] == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], [4, 5, 6]]
