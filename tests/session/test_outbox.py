@@ -171,8 +171,10 @@ def test_the_end_of_the_connection_clears_it() -> None:
     out.put(b"a")
     out.add_large(FakeStream(b"a", 3))
     out.gather(FakeStream(b"b"))
+    out.gathered += 4
     out.clear()
     assert out.is_empty
+    assert out.room() == limits_with().outbound_high
     assert bytes(out.take()) == b""
 
 
@@ -210,6 +212,8 @@ def test_no_further_large_element_is_asked_for_while_two_wait() -> None:
     out.put(bytes(10))
     assert not out.needs_turn
     assert not out.may_start()
+    out.take_turn()
+    assert (first.pulls, second.pulls) == (0, 0)
     out.take()
     assert (first.pulls, second.pulls) == (0, 1)
     assert not out.needs_turn
@@ -228,7 +232,7 @@ def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
 
 
 def test_publishers_that_owe_elements_leave_a_share_to_the_others() -> None:
-    """What each may be asked for shrinks as more of them owe, down to a kilobyte."""
+    """What each may be asked for shrinks as more of them owe, down to a kilobyte. Publishers that owe little leave the rest."""
     out, _ = box(outbound_high=100_000)
     shares = []
     for _ in range(1000):
@@ -238,6 +242,9 @@ def test_publishers_that_owe_elements_leave_a_share_to_the_others() -> None:
     assert shares[:5] == [100_000, 100_000, 66_666, 50_000, 40_000]
     assert shares[-1] == 1024
     assert sum(shares) < 2_000_000
+    out, _ = box(outbound_high=100_000)
+    out.owed, out.owing = out.owed + 3, 3
+    assert share(out, 100_000, out.room()) == 99_997
 
 
 def test_streams_that_wait_for_their_first_turn_go_before_those_that_had_one() -> None:
