@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.api import Limits, ProtocolError, Role
-from penstock.session import Channel, ConnectionState
+from penstock.session import Channel, ConnectionState, RetainedBytes
 from penstock.session._states import ConnectionEvent
 from tests.session._pair import limits_with
 
@@ -93,3 +93,16 @@ def test_streams_without_bytes_are_forgotten_when_they_are_weighed() -> None:
     made.buffering_streams |= {full: None, Holder(0): None}
     assert made.held_by_streams() == 7
     assert list(made.buffering_streams) == [full]
+
+
+def test_messages_that_the_peer_does_not_acknowledge_fail_the_connection() -> None:
+    """The bound is that of the bytes that are kept for a resumption. Exactly as many may be kept."""
+    made, reasons = channel(limits_with())
+    made.outbox.retained = RetainedBytes(50, 100)
+    made.send(bytes(100))
+    made.outbox.take()
+    made.send(b"x")
+    assert reasons == []
+    made.outbox.take()
+    made.send(b"x")
+    assert reasons == ["slow-reader"]
