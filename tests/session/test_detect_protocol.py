@@ -10,6 +10,7 @@ from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
 from penstock.session import ConnectionState, DialectSettings, Session, protocol_detector, refusal_for
+from penstock.session._detect_protocol import MAX_FIRST_BYTES
 from tests.session._pair import RecordingDelegate
 
 RSIO, REACTIVESOCKET = (RsioDialect, DialectSettings()), (ReactiveSocketDialect, DialectSettings())
@@ -253,3 +254,25 @@ def test_a_client_without_a_place_gets_a_message_of_the_transport() -> None:
     assert last_words(setup, framed=True) == reactivesocket.encode(error, framed=True)
     assert last_words(b"\x01", framed=True) is not None
     assert last_words(b"", framed=True) is not None
+
+
+class NeverDecides(RsioDialect):
+    """A dialect, as of a plugin, that asks for more bytes without end."""
+
+    @staticmethod
+    def recognises(first: bytes, framed: bool, /) -> bool | None:
+        return None
+
+
+def test_no_client_is_waited_for_beyond_max_first_bytes() -> None:
+    """A dialect that asks for more bytes than that does not recognise its client. The first served one refuses the client."""
+    first = bytes([0x7F]) * MAX_FIRST_BYTES
+    session = server([REACTIVESOCKET, (NeverDecides, DialectSettings())])
+    session.receive(first[:-1], 0.0)
+    assert session.state is ConnectionState.FRESH
+    session.receive(first[-1:], 0.0)
+    assert session.state is ConnectionState.CLOSING
+    assert session.channel.dialect.name == "reactivesocket"
+    offers = (ReactiveSocketDialect, NeverDecides)
+    assert last_words(first[:-1], offers=offers) is None
+    assert last_words(first, offers=offers) == b""
