@@ -103,3 +103,29 @@ def test_an_end_by_an_extension_names_the_extension_and_the_reason() -> None:
     pair.settle()
     assert str(subscriber.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
     assert "'keepalive'" in str(pair.server.ended[0])
+
+
+@pytest.mark.parametrize("is_passive", [False, True])
+def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) -> None:
+    """It saves two calls for each chunk. Its messages arrive as those of others do."""
+    calls: list[str] = []
+
+    class Watching(Echo):
+        def heard(self, now: float, /) -> None:
+            calls.append("heard")
+
+        def tick(self, now: float, /) -> float | None:
+            calls.append("tick")
+            return None
+
+    there = Watching()
+    there.is_passive = is_passive  # type: ignore[attr-defined]  # an optional member of ActiveExtension
+    here = Echo()
+    pair = Pair(extensions=[here], server_extensions=[there])
+    pair.settle()
+    calls.clear()
+    here.links[0].send(0x60, b"hello")
+    pair.settle()
+    pair.server.session.tick(1.0)
+    assert calls == ([] if is_passive else ["heard", "tick"])
+    assert there.bodies == [b"hello"]
