@@ -107,3 +107,25 @@ def test_an_element_of_another_size_fails_its_stream(element: bytes) -> None:
     assert isinstance(subscriber.ends[0], PublisherFailed)
     assert source.cancels == 1
     assert isinstance(pair.server.failures[0], UsageError)
+
+
+def test_the_memory_budget_hears_of_blocks() -> None:
+    """A single element was heard of when it was pulled. A block brings more than that."""
+    pair = Pair()
+    heard: list[int] = []
+    source, _ = open_stream(pair, 9, element_size=4)
+    pair.server.session.channel.on_buffered = heard.append
+    source.emit(b"aaaabbbb")
+    assert heard[0] == 8
+    heard.clear()
+    source.emit(b"cccc")
+    assert 4 not in heard
+
+
+def test_an_element_larger_than_the_room_goes_alone() -> None:
+    """It must be sent at some time, and a second one has no room."""
+    pair = Pair(limits=limits_with(outbound_high=3))
+    source, _ = open_stream(pair, 3, element_size=4)
+    source.emit(b"aaaabbbbcccc")
+    taken = [bytes(pair.server.session.take())[-4:] for _ in range(3)]
+    assert taken == [b"aaaa", b"bbbb", b"cccc"]
