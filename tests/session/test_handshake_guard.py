@@ -37,3 +37,19 @@ def test_a_hello_must_come_within_handshake_timeout(role: Role) -> None:
     assert raw.session.tick(3.9) == 4.0
     raw.session.tick(4.0)
     assert raw.session.close_reason[0] == "limit:handshake"
+
+
+def test_a_part_of_a_hello_leaves_nothing_to_do() -> None:
+    """receive() returns False, as for any chunk whose messages were all acted on."""
+    raw = RawPeer(limits=limits_with(preauth_bytes=len(HELLO)))
+    assert not raw.session.receive(HELLO[:3], 0.0)
+    assert not raw.session.receive(HELLO[3:], 0.0)
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_messages_behind_the_hello_are_more_to_do() -> None:
+    """receive() returns True while it is asked for fewer messages than have come, and so it is called again."""
+    raw = RawPeer()
+    assert raw.session.receive(HELLO + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1)
+    assert raw.session.receive(b"", 0.0, most=1)
+    assert not raw.session.receive(b"", 0.0)
