@@ -44,3 +44,16 @@ def test_nothing_is_held_for_a_request_that_has_ended() -> None:
     assert channel.outbox.large == 0
     assert channel.outbox.take() == b""
     assert not data.senders
+
+
+def test_the_memory_budget_hears_of_the_data_when_it_is_added() -> None:
+    """Its weight is the whole data until the last part is written."""
+    channel, data = outgoing(Limits(split_outbound_at=1024, outbound_high=1024))
+    heard: list[int] = []
+    channel.on_buffered = heard.append
+    data.add(1, bytes(2048))
+    assert (heard, channel.held_by_streams()) == ([2048], 2048)
+    channel.outbox.take()
+    assert channel.held_by_streams() == 2048
+    channel.outbox.take()
+    assert (heard, channel.held_by_streams()) == ([2048], 0)
