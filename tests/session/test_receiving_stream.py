@@ -205,3 +205,24 @@ def test_an_exception_that_cannot_be_copied_is_shared() -> None:
     subscriber = subscribe_to(raw, 1)
     raw.session.end_of_input(odd := Odd(1, 2))
     assert subscriber.ends == [odd]
+
+
+class KnowsSize(RecordingSubscriber):
+    """A subscriber that is told the size of its elements."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.sizes: list[int] = []
+
+    def on_element_size(self, size: int, /) -> None:
+        self.sizes.append(size)
+
+
+@pytest.mark.parametrize(("size", "told"), [(4, [4]), (0, [])])
+def test_a_subscriber_is_told_the_size_of_its_elements(size: int, told: list[int]) -> None:
+    """Once, and only if all of its elements have one size."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = KnowsSize()
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=size))
+    assert subscriber.sizes == told
