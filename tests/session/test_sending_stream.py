@@ -6,6 +6,7 @@ import pytest
 
 from penstock.api import PRIVATE, TAKEN, AlreadySubscribed, PublicError, PublisherFailed, Subscriber
 from penstock.session import SendingStream
+from penstock.session._channel import MAX_LARGE
 from penstock.session._reasons import explain_stream_end
 from tests.session._pair import Pair, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream
 
@@ -183,3 +184,18 @@ def test_a_call_without_demand_begins_with_the_first_demand() -> None:
     subscriber.request(3)
     pair.settle()
     assert call.requests == [1]
+
+
+def test_a_publisher_that_waits_for_demand_is_attached_when_there_is_room() -> None:
+    """It takes its turn among the streams whose next element may be large."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 0, idle_until_demand=True)
+    outbox = pair.server.session.outbox
+    outbox.large_elements = MAX_LARGE
+    subscriber.request(1)
+    pair.settle()
+    assert source.subscriber is None
+    outbox.large_elements = 0
+    assert outbox.needs_turn
+    outbox.take_turn()
+    assert source.demand == 1
