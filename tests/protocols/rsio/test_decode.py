@@ -138,6 +138,46 @@ def test_a_length_above_its_limit_is_refused_on_the_header(header: bytes, reason
     assert refused.value.reason == reason
 
 
+WORDS = {
+    "an element": "a size of 101 for the element; the limit of this side is 100",
+    "a part": f"a size of {2**62} for the part; the limit of this side is 100",
+    "packed elements": "a size of 104 for the packed message; the limit of this side is 100",
+    "a fixed size": "a size of 101 for the fixed element size; the limit of this side is 100",
+    "an extension's message": "a size of 101 for the extension message; the limit of this side is 100",
+    "a name": "a size of 11 for the publisher name; the limit of this side is 10",
+    "an error": "a size of 11 for the error text; the limit of this side is 10",
+    "a reason": "a size of 11 for the reason; the limit of this side is 10",
+    "a list of extensions": "a size of 3 for the list of extensions; the limit of this side is 2",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_refusal_says_what_is_too_long(name: str) -> None:
+    """The program gets the text; the peer gets the reason only."""
+    _, decoder = make_decoder(SMALL)
+    with pytest.raises(ProtocolError) as refused:
+        decoder.feed(REFUSED[name][0])
+    assert str(refused.value) == f"the peer announced {WORDS[name]}"
+
+
+def test_the_longest_lengths_are_taken() -> None:
+    """Each limit is the greatest length that is accepted."""
+    longest: list[rsio.Message] = [
+        rsio.ClientHello(extensions=(1, 2)),
+        rsio.OnSubscribe(subscriber=9, element_size=100),
+        rsio.OnNext(subscriber=0, element=bytes(100)),
+        rsio.OnNextLastPart(subscriber=0, element=0, data=bytes(100)),
+        rsio.OnNextPacked(subscriber=1, count=25, elements=bytes(100)),
+        rsio.ExtensionMessage(type=0x40, body=bytes(100)),
+        rsio.Subscribe(publisher="n" * 10, subscriber=0),
+        rsio.OnError(subscriber=0, error="e" * 10),
+        rsio.Goodbye(reason="r" * 10),
+    ]
+    collected, decoder = make_decoder(SMALL)
+    decoder.feed(b"".join(map(rsio.encode, longest)))
+    assert collected.messages == longest
+
+
 NOT_DELIMITED = {
     "a varint of ten bytes": (b"\x12" + b"\x80" * 9, "protocol:varint"),
     "a varint with a superfluous byte": (b"\x12\x80\x00", "protocol:varint"),

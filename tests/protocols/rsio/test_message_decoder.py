@@ -102,3 +102,40 @@ def test_a_bound_on_messages_is_kept() -> None:
         3,
     ]
     assert decoder.held == 0
+
+
+WORDS: dict[str, str] = {
+    "too many extensions": "a size of 5 for the list of extensions; the limit of this side is 4",
+    "an element that is too long": "a size of 65 for the element; the limit of this side is 64",
+    "a part that is too long": "a size of 65 for the message; the limit of this side is 64",
+    "a name that is too long": "a size of 17 for the publisher name; the limit of this side is 16",
+    "a reason that is too long": "a size of 21 for the reason; the limit of this side is 20",
+    "an error that is too long": "a size of 21 for the error text; the limit of this side is 20",
+    "an elementSize that is too large": "a size of 65 for the fixed element size; the limit of this side is 64",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_refusal_says_what_is_too_long(name: str) -> None:
+    """The program gets the text; the peer gets the reason only."""
+    sink = MessageList()
+    sink.receive_on_subscribe(0, 0)
+    with pytest.raises(ProtocolError) as refused:
+        ENCODING.decoder(sink, sink.streams, LIMITS).feed(REFUSED[name][0])
+    assert str(refused.value) == f"the peer announced {WORDS[name]}"
+
+
+def test_the_longest_lengths_are_taken() -> None:
+    """Each limit is the greatest length that is accepted."""
+    longest: list[rsio.Message] = [
+        rsio.ClientHello(extensions=(1,) * 4),
+        rsio.OnSubscribe(subscriber=9, element_size=64),
+        rsio.OnNext(subscriber=0, element=bytes(64)),
+        rsio.OnNextLastPart(subscriber=0, element=0, data=bytes(64)),
+        rsio.OnNextPacked(subscriber=4, count=16, elements=bytes(64)),
+        rsio.ExtensionMessage(type=0x40, body=bytes(64)),
+        rsio.Subscribe(publisher="n" * 16, subscriber=0),
+        rsio.OnError(subscriber=0, error="e" * 20),
+        rsio.Goodbye(reason="r" * 20),
+    ]
+    assert decode(b"".join(map(encoded, longest))) == (longest, None)

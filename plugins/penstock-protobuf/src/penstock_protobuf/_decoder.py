@@ -150,7 +150,7 @@ class ProtobufDecoder(MessageDecoder):
             most = 0
         if size > most + SLACK:
             raise ProtocolError(
-                f"the peer announced a message of {size} bytes for a {what}; the limit of this side is {most + SLACK}",
+                f"the peer announced a message of {size} bytes for the {what}; the limit of this side is {most + SLACK}",
                 reason=f"{reason} {size} > {most + SLACK}",
             )
 

@@ -352,4 +352,7 @@ def no_stream(subscriber: int) -> ProtocolError:
 
 
 def too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
-    return ProtocolError(f"the peer announced a {what} of {size}; the limit of this side is {limit}", reason=f"{reason} {size} > {limit}")
+    # "the", because `what` may begin with a vowel.
+    return ProtocolError(
+        f"the peer announced a size of {size} for the {what}; the limit of this side is {limit}", reason=f"{reason} {size} > {limit}"
+    )
