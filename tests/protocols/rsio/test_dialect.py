@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ConnectionLost, ExtensionLink, PluginError, ProtocolError, Rejected, Role
+from penstock.api import AuthRefused, ConnectionLost, ExtensionLink, Model, PluginError, ProtocolError, Rejected, Request, Role, UsageError
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, RecordingDelegate, RecordingSubscriber, ScriptedPublisher, limits_with
+from penstock.protocols.rsio import Requests
+from penstock.session import AUTH, ConnectionState, SendingStream
+from tests.session._outside_extension import Meeting
+from tests.session._pair import Pair, RawPeer, RecordingDelegate, RecordingSubscriber, ScriptedPublisher, limits_with, subscribe_to
 
 
 def test_a_client_sends_requests_without_waiting_for_the_hello_of_the_server() -> None:
@@ -222,3 +224,88 @@ def test_a_hello_of_another_version_is_refused_on_its_second_byte() -> None:
     assert raw.goodbye_reason() == "version 0"
     raw.send(b"\xff" * 5000)
     assert raw.receive() == []
+
+
+@pytest.mark.parametrize(
+    ("role", "text"), [(Role.CLIENT, "the server did not let this client in: "), (Role.SERVER, "the client did not let this server in: ")]
+)
+def test_a_refusal_of_credentials_says_which_side_refused(role: Role, text: str) -> None:
+    """The streams end with `AuthRefused`. The peer may have acted on requests that were sent."""
+    raw = RawPeer(role).handshake()
+    reader = subscribe_to(raw, 1)
+    raw.send(rsio.Goodbye(reason=AUTH))
+    (refused,) = reader.ends
+    assert isinstance(refused, AuthRefused)
+    assert str(refused).startswith(text)
+    assert refused.processed
+
+
+def test_a_client_that_has_sent_no_request_knows_that_none_was_acted_on() -> None:
+    """Its extension holds the requests back until the hello of the server."""
+    raw = RawPeer(Role.CLIENT, extensions=[Meeting()])
+    reader = RecordingSubscriber(1)
+    raw.session.subscribe("s", reader)
+    raw.send(rsio.Goodbye(reason=AUTH))
+    (refused,) = reader.ends
+    assert isinstance(refused, AuthRefused)
+    assert not refused.processed
+
+
+def test_requests_that_rsio_does_not_have_are_refused_with_advice() -> None:
+    """Request data needs an extension, and fire and forget another protocol."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    dialect = raw.session.channel.dialect
+    with pytest.raises(UsageError, match=r"^requests that carry data need the extension 'requests' on both sides of an RS\.io connection$"):
+        dialect.subscribe(0, Request(Model.RESPONSE, b"x"), 1)
+    with pytest.raises(UsageError, match=r"RS\.io has no fire and forget; connect with reactivesocket\+"):
+        dialect.fire(0, Request(Model.FIRE_AND_FORGET, b"x"))
+
+
+def test_an_extension_is_asked_about_the_length_of_its_message() -> None:
+    """Before the body has come, with the type and the length of the message."""
+    asked: list[tuple[int, int]] = []
+
+    class Asked(Reversed):
+        def open(self, link: ExtensionLink, now: float, /) -> Any:
+            active = Reversed.Active(link)
+            active.check_length = lambda code, length: asked.append((code, length))  # type: ignore[attr-defined]  # an optional member
+            return active
+
+    raw = RawPeer(extensions=[Asked()])
+    raw.send(rsio.ClientHello(extensions=(200,)), b"\x61\x05ab")
+    assert asked == [(0x61, 5)]
+
+
+def answer(raw: RawPeer, stream: SendingStream) -> None:
+    stream.answer(b"value")
+
+
+def complete(raw: RawPeer, stream: SendingStream) -> None:
+    stream.on_complete()
+
+
+def fail(raw: RawPeer, stream: SendingStream) -> None:
+    stream.on_error(ValueError())
+
+
+def cancel(raw: RawPeer, stream: SendingStream) -> None:
+    raw.send(rsio.Cancel(subscriber=stream.id))
+
+
+@pytest.mark.parametrize("end", [answer, complete, fail, cancel])
+def test_the_data_of_a_request_is_given_back_at_each_end(end: Any) -> None:
+    """The data of another request still counts."""
+    raw = RawPeer(extensions=[Requests()])
+    raw.send(rsio.ClientHello(extensions=(7,)))
+    served: list[SendingStream] = []
+
+    def serve(stream: SendingStream, /) -> None:
+        served.append(stream)
+        stream.accept_call(ScriptedPublisher())
+
+    raw.delegate.serve = serve  # type: ignore[method-assign]  # requests are no names
+    for stream_id in (0, 1):
+        raw.send(rsio.ExtensionMessage(type=0x4C, body=bytes([stream_id, 4]) + b"data"))
+    assert raw.session.channel.request_bytes == 8
+    end(raw, served[0])
+    assert raw.session.channel.request_bytes == 4
