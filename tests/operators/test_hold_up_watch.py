@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import SlowSubscriber
+from penstock.api import PublisherStopped, SlowSubscriber
 from penstock.core import Scope
 from penstock.operators._hold_up_watch import HoldUpWatch
 
@@ -112,3 +112,29 @@ async def test_stop_ends_the_task(nursery: trio.Nursery, autojump_clock, when: s
     assert not nursery.child_tasks
     assert not owner.failed
     assert not owner.stopped
+
+
+async def test_a_bound_is_needed_until_its_subscriber_has_left(nursery: trio.Nursery) -> None:
+    """Without one the operator need not say which subscribers hold up the others."""
+    owner = WatchedOwner(nursery)
+    for name in ("one", "two"):
+        owner.watch.add(name, 9)
+    owner.watch.remove("one")
+    assert owner.watch.is_needed
+    owner.watch.remove("two")
+    owner.watch.remove("never added")
+    assert not owner.watch.is_needed
+
+
+async def test_the_operator_is_told_if_the_timer_is_cancelled() -> None:
+    """No subscriber would fail any more, and the others could wait for ever."""
+    async with trio.open_nursery() as nursery:
+        owner = WatchedOwner(nursery, asked=3)
+        owner.watch.add("slow", inf)
+        owner.watch.update(["slow"])
+        await trio.testing.wait_all_tasks_blocked()
+        assert not owner.stopped
+        nursery.cancel_scope.cancel()
+    (error,) = owner.stopped
+    assert isinstance(error, PublisherStopped)
+    assert "test" in str(error)
