@@ -8,6 +8,7 @@ import trio
 import penstock
 from penstock import ops
 from penstock.api import AlreadySubscribed, Processor, PublisherStopped, UsageError
+from penstock.core import CLEANUP_SECONDS, Scope, Source
 from penstock.testing import ManualPublisher, ManualSubscriber
 
 
@@ -38,6 +39,34 @@ async def test_operators_with_tasks_run_in_the_nursery() -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert isinstance(probe.error, PublisherStopped)
+
+
+class NotesScope(ops.OperatorBase[Any, Any]):
+    """Notes the scope that it is attached in."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+
+    def attach(self, source: Source[Any], subscriber: Any, scope: Scope) -> None:
+        self.scopes.append(scope)
+        source.attach(subscriber, scope)
+
+
+async def test_the_operators_have_the_settings_of_the_processor() -> None:
+    """The time for their cleanup, and the hook for violations, which gets the failure of a task."""
+    violations: list[BaseException] = []
+    noted = NotesScope()
+
+    async def fail() -> None:
+        raise ValueError("late")
+
+    async with trio.open_nursery() as nursery:
+        penstock.processor(nursery, noted, cleanup_timeout=0.25, on_violation=violations.append)
+        penstock.processor(nursery, noted)
+        one, other = noted.scopes
+        assert (one.cleanup_timeout, other.cleanup_timeout) == (0.25, CLEANUP_SECONDS)
+        one.spawn(fail, name="penstock fail")
+    assert [str(violation) for violation in violations] == ["late"]
 
 
 async def test_a_subscriber_after_the_nursery_has_closed_gets_an_error() -> None:
