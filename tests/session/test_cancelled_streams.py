@@ -123,3 +123,14 @@ def test_a_place_is_kept_for_kept_seconds() -> None:
         kept.append(list(raw.session.streams.opened))
     # The fifth cancel makes the first look, which notes the four places that are there. The look at 120 s gives them up.
     assert kept[4:] == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], [4, 5, 6]]
+
+
+def test_a_late_part_that_is_not_tiny_costs_nothing() -> None:
+    """A part of `Limits.tiny_part` bytes is large enough; a shorter one is odd."""
+    raw = RawPeer(Role.CLIENT, limits=without_glitches(tiny_part=64)).handshake()
+    opened(raw, 0, 5).cancel()
+    raw.receive()
+    raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))] * 3)
+    assert raw.session.state is ConnectionState.OPEN
+    raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(63))] * 2)
+    assert raw.goodbye_reason() == "limit:glitches"
