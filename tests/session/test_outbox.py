@@ -229,6 +229,9 @@ def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
     out.take_turn()
     assert (waiting.pulls, out.asked) == (1, 0)
     assert not out.needs_turn
+    out.asked = 40
+    out.take()
+    assert out.asked == 0
 
 
 def test_publishers_that_owe_elements_leave_a_share_to_the_others() -> None:
