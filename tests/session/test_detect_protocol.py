@@ -252,6 +252,7 @@ def test_a_client_without_a_place_gets_a_message_of_the_transport() -> None:
     setup = reactivesocket.encode(reactivesocket.Setup(), framed=True)
     error = reactivesocket.Error(stream_id=0, data=b"places:address")
     assert last_words(setup, framed=True) == reactivesocket.encode(error, framed=True)
+    assert last_words(setup, framed=True, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal("protocol:not-served", framed=True)
     assert last_words(b"\x01", framed=True) is not None
     assert last_words(b"", framed=True) is not None
 
