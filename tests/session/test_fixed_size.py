@@ -129,3 +129,15 @@ def test_an_element_larger_than_the_room_goes_alone() -> None:
     source.emit(b"aaaabbbbcccc")
     taken = [bytes(pair.server.session.take())[-4:] for _ in range(3)]
     assert taken == [b"aaaa", b"bbbb", b"cccc"]
+
+
+def test_a_publisher_of_single_elements_is_asked_for_as_many_as_fit() -> None:
+    """Their length is known from the ones before. 100 of them would fill the outbox."""
+    pair = Pair(limits=limits_with(outbound_high=10_000))
+    source, subscriber = open_stream(pair, UNBOUNDED, element_size=100)
+    for _ in range(12):
+        source.emit(*[bytes(100)] * source.requests[-1])
+        pair.settle()
+    assert source.requests[0] == 1
+    assert 80 <= max(source.requests) <= 100
+    assert len(subscriber.elements) == sum(source.requests[:-1])
