@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, UsageError
 from penstock.session import ConnectionState
-from tests.session._pair import Pair
+from tests.session._pair import Pair, limits_with
 
 
 class Echo:
@@ -129,3 +129,17 @@ def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) 
     pair.server.session.tick(1.0)
     assert calls == ([] if is_passive else ["heard", "tick"])
     assert there.bodies == [b"hello"]
+
+
+@pytest.mark.parametrize(("member", "is_bounded"), [("none", True), ("goes_with_streams", False), ("is_uncounted", False)])
+def test_the_messages_of_an_extension_have_a_rate(member: str, is_bounded: bool) -> None:
+    """Not those that go with streams, which have bounds of their own, and not those that follow from what this side sends."""
+    here, there = Echo(), Echo()
+    setattr(there, member, True)
+    pair = Pair(extensions=[here], server_extensions=[there], limits=limits_with(control_burst=2, control_rate=1e-9))
+    pair.settle()
+    for _ in range(3):
+        here.links[0].send(0x60, b"")
+    pair.settle()
+    assert pair.server.session.state.is_over is is_bounded
+    assert len(there.bodies) == (2 if is_bounded else 3)
