@@ -226,3 +226,30 @@ def test_a_subscriber_is_told_the_size_of_its_elements(size: int, told: list[int
     raw.session.subscribe("s", subscriber)
     raw.send(rsio.OnSubscribe(subscriber=0, element_size=size))
     assert subscriber.sizes == told
+
+
+@pytest.mark.parametrize("demand", [1, 5, UNBOUNDED])
+def test_an_answer_is_the_only_element_and_the_end(demand: int) -> None:
+    """The rest of the demand never comes, so one element counts as received."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = RecordingSubscriber(demand)
+    stream = raw.session.subscribe("s", subscriber)
+    assert stream.receive_answer(b"value")
+    assert (subscriber.elements, subscriber.ends) == ([b"value"], ["complete"])
+    left = 0 if demand == UNBOUNDED else demand
+    assert raw.session.channel.budgets.received.requested == 1
+    assert stream.receive_answer(b"again") is (left != 0 or demand == UNBOUNDED)
+    assert subscriber.elements == [b"value"]
+
+
+def test_an_answer_that_needs_another_path_is_not_taken() -> None:
+    """Without demand, behind a part of an element, and if an extension changes elements."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    none, parts, changed = (RecordingSubscriber(demand) for demand in (0, 2, 2))
+    streams = [raw.session.subscribe("s", subscriber) for subscriber in (none, parts, changed)]
+    raw.send(rsio.OnSubscribe(subscriber=1), rsio.OnNextPart(subscriber=1, element=0, data=b"x" * 64))
+    assert not streams[0].receive_answer(b"value")
+    assert not streams[1].receive_answer(b"value")
+    raw.session.channel.incoming = bytes.upper
+    assert not streams[2].receive_answer(b"value")
+    assert [(each.elements, each.ends) for each in (none, parts, changed)] == [([], [])] * 3
