@@ -4,10 +4,20 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ConnectionLost, Rejected, Role
-from penstock.protocols import rsio
-from penstock.session import STREAM_BYTES, ConnectionState
-from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
+from penstock.api import ConnectionLost, PluginError, Rejected, Role
+from penstock.protocols import reactivesocket, rsio
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.session import STREAM_BYTES, ConnectionState, DialectSettings, Session
+from tests.session._pair import (
+    Pair,
+    RawPeer,
+    RecordingDelegate,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+    open_stream,
+    subscribe_to,
+)
 
 
 def test_both_sides_are_open_after_the_hellos() -> None:
@@ -354,3 +364,64 @@ def test_held_counts_a_block_that_waits_for_demand() -> None:
     pair.settle()
     assert pair.server.session.held() == 0
     assert pair.server.session.channel.buffering_streams == {}
+
+
+def test_a_refusal_at_a_later_time_waits_for_it() -> None:
+    """The one that is due first counts, or that was made first. The connection says nothing before."""
+    raw = RawPeer(limits=limits_with(handshake_timeout=9.0))
+    raw.session.close("auth", at=5.0)
+    raw.session.close("at the same time", at=5.0)
+    raw.session.close("later", at=6.0)
+    assert raw.session.tick(1.0) == 5.0
+    assert raw.receive() == []
+    raw.session.tick(5.0)
+    assert raw.goodbye_reason() == "auth"
+
+
+def test_a_refusal_at_a_later_time_does_not_outlive_the_handshake() -> None:
+    """Its reason is the one of the refusal, and not the one of the handshake."""
+    raw = RawPeer(limits=limits_with(handshake_timeout=4.0))
+    raw.session.close("auth", at=5.0)
+    assert raw.session.tick(1.0) == 4.0
+    raw.session.tick(4.0)
+    assert raw.goodbye_reason() == "auth"
+
+
+def test_a_fault_of_this_side_reaches_its_streams_and_not_the_peer() -> None:
+    """The peer gets the reason `internal` and no details."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = subscribe_to(raw, 1)
+    raw.session.close_internal_error(PluginError("the plugin broke"))
+    assert raw.goodbye_reason() == "internal"
+    (error,) = subscriber.ends
+    assert isinstance(error, PluginError)
+    assert str(error) == "the plugin broke"
+    assert str(raw.session.close_reason[1]) == "the plugin broke"
+
+
+def reactivesocket_server() -> tuple[RecordingDelegate, Session]:
+    """Return an open session of a protocol without a goodbye, and its delegate."""
+    delegate = RecordingDelegate(Role.SERVER)
+    session = delegate.session = Session(
+        delegate,
+        lambda session: ReactiveSocketDialect(session, DialectSettings()),
+        role=Role.SERVER,
+        limits=limits_with(),
+        random=lambda: 0.5,
+    )
+    session.start(0.0)
+    session.receive(reactivesocket.encode(reactivesocket.Setup()), 0.0)
+    session.admit()
+    return delegate, session
+
+
+def test_a_clean_end_is_the_goodbye_of_a_protocol_without_one() -> None:
+    """If the peer owes nothing. A reset, or half of a frame before the end, is a lost connection."""
+    for is_clean, before, reason in ((True, b"", "closed"), (False, b"", "lost"), (True, b"\0\0", "lost")):
+        delegate, session = reactivesocket_server()
+        session.receive(before, 0.0)
+        session.end_of_input(is_clean=is_clean)
+        assert session.close_reason[0] == reason
+        assert session.state.is_over
+        (error,) = delegate.ended
+        assert str(error).startswith("the peer closed the connection: ") is (reason == "closed")
