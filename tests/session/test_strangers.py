@@ -36,6 +36,7 @@ def test_the_preface_of_http_2_gets_settings_and_a_goaway() -> None:
     """Two frames: 9 bytes of header each, and the lengths fit."""
     found = examine(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     assert isinstance(found, Stranger)
+    assert (found.speaks, found.token) == ("HTTP/2", "http")
     settings, goaway = found.answer[:9], found.answer[9:]
     assert settings == bytes.fromhex("000000040000000000")
     assert int.from_bytes(goaway[:3]) == len(goaway) - 9
