@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ConnectionLost, Role
+from penstock.api import ConnectionLost, Model, Request, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
+from penstock.session._stream_tables import target_bytes
 from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
 
 
@@ -110,3 +111,8 @@ def test_a_server_without_room_drops_requests_that_have_no_answer() -> None:
     assert raw.delegate.fired_targets == []
     raw.session.streams.receive_fire_and_forget("dropped")
     assert raw.session.state is ConnectionState.CLOSING
+
+
+def test_a_target_has_the_price_of_its_bytes() -> None:
+    """The data of a request is held twice: as it came, and by the handler. A request whose data is not whole has no target."""
+    assert [target_bytes(target) for target in ("name", Request(Model.RESPONSE, b"0123456789"), None)] == [4, 20, 0]
