@@ -139,3 +139,9 @@ def test_the_longest_lengths_are_taken() -> None:
         rsio.Goodbye(reason="r" * 20),
     ]
     assert decode(b"".join(map(encoded, longest))) == (longest, None)
+
+
+@pytest.mark.parametrize("hello", [rsio.ClientHello(version=1), rsio.ServerHello(version=1)])
+def test_a_hello_of_another_version_is_passed_on_before_the_refusal(hello: rsio.Message) -> None:
+    """A client must know that its server speaks another version: all of its streams may be asked for again."""
+    assert decode(encoded(hello, cut=2)) == ([hello], "version 0")
