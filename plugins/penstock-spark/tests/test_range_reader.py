@@ -39,7 +39,7 @@ def server(tmp_path_factory: Any) -> Iterator[Served]:
 
 
 def test_a_range_arrives_whole_in_few_batches(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each element is at its position, and each batch but the last has at least 4,096 elements, if they come quickly enough."""
+    """Each element is at its position, and each batch but the last has at least 16,384 elements, if they come quickly enough."""
     monkeypatch.setattr(_range_reader, "LONGEST_WAIT", 3600.0)
     batches = list(task(server, demandWindow="500").read())
     assert all(batch.num_rows >= LEAST_ROWS for batch in batches[:-1])
@@ -65,7 +65,7 @@ def test_the_server_is_told_the_id_of_the_query(server: Served) -> None:
 
 
 def test_a_batch_is_due_by_number_time_or_bytes() -> None:
-    """The limits are 4,096 elements, 50 ms and 8 MiB: one batch an element would take minutes for a million rows."""
+    """The limits are 16,384 elements, 50 ms and 8 MiB: one batch an element would take minutes for a million rows."""
     batches = Batches(settings(), RAW, PART)
     assert not batches.add([b"x"] * (LEAST_ROWS - 1), 1.0)
     assert batches.add([b"x"], 1.0)

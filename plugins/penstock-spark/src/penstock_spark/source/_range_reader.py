@@ -27,8 +27,8 @@ from penstock_spark.source._settings import SourceSettings
 
 _log: Final = logging.getLogger("penstock.spark")
 
-LEAST_ROWS: Final = 4_096
-"""Elements of a batch, at least. One batch an element made two million rows take more than five minutes."""
+LEAST_ROWS: Final = 16_384
+"""Elements of a batch, at least. One batch an element made two million rows take more than five minutes; 4,096 took 10 % more."""
 
 LONGEST_WAIT: Final = 0.05
 """Seconds after which a smaller batch is handed over."""
