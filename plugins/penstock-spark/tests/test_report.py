@@ -152,3 +152,10 @@ def test_a_stall_has_a_length(tmp_path: Path) -> None:
     """Zero would count every wait."""
     with pytest.raises(UsageError, match="stall_seconds"):
         audit(None, tmp_path, stall_seconds=0)
+
+
+def test_the_page_has_the_table_of_rules() -> None:
+    """A how-to page repeats it for readers without a report."""
+    page = (Path(__file__).parents[3] / "docs/how-to/audit.md").read_text(encoding="utf-8")
+    rows = [f"| {rule.number} | {rule.text} | {'yes' if rule.is_shown else 'no'} | {rule.how} |" for rule in RULES]
+    assert "\n".join(rows) in page
