@@ -33,12 +33,12 @@ class RawClient:
         await self.read_until(lambda event: type(event).__name__ == "SettingsAcknowledged")
 
     async def flush(self) -> None:
-        """Send what h2 has made. A server that has closed already is no error."""
+        """Send what h2 has made. A server that has closed already is not an error."""
         with suppress(trio.BrokenResourceError):
             await self.stream.send_all(self.h2.data_to_send())
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are. A server that has closed already is no error."""
+        """Send bytes as they are. A server that has closed already is not an error."""
         with suppress(trio.BrokenResourceError):
             await self.stream.send_all(data)
 

@@ -32,7 +32,7 @@ def test_the_life_cycle_of_the_draft() -> None:
 
 
 def test_an_empty_element_is_an_answer_without_a_body() -> None:
-    """It is no 204: that says that nothing is there."""
+    """It is not a 204: that says that nothing is there."""
     client = Client()
     path = client.subscribe(1)
     client.emit(b"")

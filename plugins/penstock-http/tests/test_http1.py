@@ -303,7 +303,7 @@ async def test_pages_of_known_origins_alone_send_requests(autojump_clock: Clock)
 
 
 async def test_at_a_loopback_address_the_host_must_be_known(autojump_clock: Clock) -> None:
-    """A page can let a name of its own lead to 127.0.0.1."""
+    """A page can let one of its names lead to 127.0.0.1."""
     async with world(hosts="dev.example") as (server, nursery):
         client = await server.connect(nursery)
         for host, status in (("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:7", 200), ("dev.example", 200), ("evil.example", 421)):
@@ -398,7 +398,7 @@ async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: C
 
 
 async def test_rs_io_is_served_at_the_same_port(autojump_clock: Clock) -> None:
-    """And ReactiveSocket: their first bytes are no request of HTTP."""
+    """And ReactiveSocket: their first bytes are not a request of HTTP."""
     async with world() as (server, _):
         for protocol in ("", "reactivesocket+"):
             async with subscribe(f"{protocol}memory://site/numbers/3", serializer="json") as stream:

@@ -172,7 +172,7 @@ async def test_the_log_of_nginx_has_no_secret(tmp_path: Path) -> None:
 
 
 async def test_nginx_compresses_single_elements_and_no_batch(tmp_path: Path) -> None:
-    """A batch has a coding of its own already, and comes as it was sent."""
+    """A batch has its own coding already, and comes as it was sent."""
     large = penstock.Service()
     large.publish("large", [b"x" * 5000] * 5)
     async with _served(tmp_path, large, gzip="gzip on; gzip_types *; gzip_http_version 1.0;") as url:

@@ -327,7 +327,7 @@ async def test_a_wrong_answer_ends_the_stream(
 
 
 async def test_a_redirect_that_names_a_user_does_not_show_it(autojump_clock: Clock) -> None:
-    """The part before '@' is no part of the Host header, and is no credentials."""
+    """The part before '@' is not a part of the Host header, and is no credentials."""
     _, server = await draft((307, {"Location": "http://ann:secret@site/p/y"}, b""), CREATED, (410, {}, b""), demand=8)
     assert server.asked[1] == "/p/y?request=8"
     assert not any(b"ann" in head or b"Authorization" in head for head in server.headers)

@@ -141,7 +141,7 @@ def test_a_run_of_trio_that_has_ended_leaves_its_totals() -> None:
 
 
 async def test_another_thread_may_scrape() -> None:
-    """The server of prometheus_client answers in threads of its own; each scrape asks the run of trio."""
+    """The server of prometheus_client answers in its own threads; each scrape asks the run of trio."""
     registry = CollectorRegistry()
     pages, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
     try:

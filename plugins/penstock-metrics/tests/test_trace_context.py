@@ -193,7 +193,7 @@ def test_the_bytes_are_those_of_the_page() -> None:
 
 
 def test_a_span_that_records_nothing_sends_a_context_that_is_ignored() -> None:
-    """So the publisher begins a trace of its own. A state that is too long is left out."""
+    """So the publisher begins its own trace. A state that is too long is left out."""
     body = encode_context(5, NonRecordingSpan(SpanContext(0, 0, is_remote=False)))
     assert not get_current_span(decode_context(body)).get_span_context().is_valid
     long = NonRecordingSpan(SpanContext(1, 1, is_remote=False, trace_state=TraceState([(f"k{n}", "v" * 200) for n in range(3)])))
@@ -210,7 +210,7 @@ def test_a_message_that_cannot_be_read_breaks_the_protocol(body: bytes) -> None:
 
 @pytest.mark.parametrize("parent", [b"x" * 55, b"ff" + BODY[10:63], b"00-" + b"0" * 32 + BODY[43:63]])
 def test_a_context_that_is_none_by_the_rules_of_w3c_is_ignored(parent: bytes) -> None:
-    """The stream begins a trace of its own."""
+    """The stream begins its own trace."""
     active, link, _ = _active()
     active.received(0x74, BODY[:8] + parent, 0.0)
     context = active.take(5)

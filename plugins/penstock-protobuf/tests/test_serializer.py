@@ -128,7 +128,7 @@ def test_random_bytes_are_an_element_or_a_protocol_error(junk: bytes) -> None:
 
 
 def test_the_type_of_an_element_is_checked() -> None:
-    """When it is sent; a bool is no int."""
+    """When it is sent; a bool is not an int."""
     with pytest.raises(UsageError, match="of type Empty, and elements of this stream are of type Field"):
         SERIALIZER.for_type(type_pb2.Field).dumps(empty_pb2.Empty())
     with pytest.raises(UsageError, match="of type bool, and elements of this stream are of type int"):

@@ -1,4 +1,4 @@
-"""A streaming query as a program of its own, so that a test can kill it: from a Penstock server into Parquet, exactly once."""
+"""A streaming query as a separate program, so that a test can kill it: from a Penstock server into Parquet, exactly once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A server for the tests, as a program of its own: logs on disk with known elements. `Served` starts and ends it.
+"""A server for the tests, as a separate program: logs on disk with known elements. `Served` starts and ends it.
 
 The element at each position is a function of the position (`element_at`), so a test can say which value belongs where.
 """

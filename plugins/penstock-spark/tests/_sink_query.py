@@ -1,4 +1,4 @@
-"""A streaming query from text files into a Penstock receiver; also as a program of its own, so that a test can kill it."""
+"""A streaming query from text files into a Penstock receiver; also as a separate program, so that a test can kill it."""
 
 import os
 import sys

@@ -96,7 +96,7 @@ def test_halves_of_an_object_and_two_objects_do_not_make_up_for_each_other() -> 
 
 
 def test_msgpack_maps_become_rows() -> None:
-    """An element that is no map is found."""
+    """An element that is not a map is found."""
     msgpack = pytest.importorskip("penstock_msgpack")
     dumps = msgpack.MsgpackSerializer().dumps
     assert rows_of("msgpack", [dumps(PLAIN), dumps({})]) == [PLAIN, dict.fromkeys(ROW)]

@@ -31,7 +31,7 @@ class RawClient:
         self.stream = stream
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are. A server that has closed already is no error."""
+        """Send bytes as they are. A server that has closed already is not an error."""
         with suppress(trio.BrokenResourceError):
             await self.stream.send_all(data)
 

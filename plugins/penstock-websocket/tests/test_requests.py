@@ -106,7 +106,7 @@ def test_without_a_known_subprotocol_the_request_is_refused() -> None:
     ],
 )
 def test_an_origin_must_be_the_server_itself_or_named(origin: str | None, status: int) -> None:
-    """Without one the client is no browser. `null`, an empty one and one with a path are refused."""
+    """Without one the client is not a browser. `null`, an empty one and one with a path are refused."""
     assert _status(_request(origin=origin), _place(origins=frozenset({"https://app.example"}))) == status
 
 
@@ -140,7 +140,7 @@ def test_the_scheme_of_a_page_must_fit_wss() -> None:
     ],
 )
 def test_at_an_address_of_this_machine_the_host_must_be_known(host: str, status: int) -> None:
-    """A page may let its own name lead to 127.0.0.1 (DNS rebinding)."""
+    """A page may let one of its names lead to 127.0.0.1 (DNS rebinding)."""
     place = _place(hosts=frozenset({"dev.example"}))
     assert _status(_request(host=host), place) == status
 

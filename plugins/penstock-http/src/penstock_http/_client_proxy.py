@@ -37,7 +37,7 @@ class Proxy:
 
 
 def proxy_for(url: SplitResult, options: TransportOptions) -> Proxy | None:
-    """Return the proxy for `url`, or None to connect to its server. Raises UsageError for a proxy that is no http:// URL.
+    """Return the proxy for `url`, or None to connect to its server. Raises UsageError for a proxy whose URL is not http://.
 
     The option holds for every server; an empty one means no proxy. Without the option ``http_proxy``, ``https_proxy``, ``all_proxy`` and
     ``no_proxy`` hold, in small or capital letters, or else the settings of macOS or Windows. HTTP_PROXY does not hold in a program of CGI,

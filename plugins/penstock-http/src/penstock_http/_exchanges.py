@@ -273,7 +273,7 @@ class Events(_Streaming):
         return b"".join(parts)
 
     def _data(self, element: bytes) -> bytes | None:
-        """Return the lines of an event, or None if the element is no text."""
+        """Return the lines of an event, or None if the element is not a text."""
         if not self._text:
             return b"data: %b\n" % base64.b64encode(element)
         try:

@@ -79,7 +79,7 @@ class Http1Connection:
                 await self._read_out()
                 return b""
             self._last = None
-            # A whole request: the client is no stranger, and has no more than the time for one next.
+            # A whole request: the client is not a stranger, and has no more than the time for one next.
             self._host.recognise()
             closes = not head.keeps_alive or self._host.is_draining
             await self._answering.answer(head, self._connection.client, _Answer(self, head, closes=closes))

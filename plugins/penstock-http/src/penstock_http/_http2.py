@@ -116,7 +116,7 @@ class Http2Connection:
         except BadRequest as error:
             await _Answer(self, stream, _UNREADABLE).write(answer(error.status, text=str(error)))
             return
-        # A whole request: the client is no stranger.
+        # A whole request: the client is not a stranger.
         self._host.recognise()
         await self._answering.answer(head, self._connection.client, _Answer(self, stream, head))
         self.mux.core.floods.on_answered()
@@ -210,7 +210,7 @@ def head_of(headers: Headers, *, accepts_pushes: bool = False) -> Head:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         named[name] = (*named.get(name, ()), value)
     pseudo = {name: named.pop(name)[0] for name in (":method", ":path", ":authority", ":scheme") if name in named}
-    # Browsers send each cookie in a field of its own (RFC 9113, 8.2.3).
+    # Browsers send each cookie in its own field (RFC 9113, 8.2.3).
     if "cookie" in named:
         named["cookie"] = ("; ".join(named["cookie"]),)
     path, _, query = pseudo.get(":path", "").partition("?")

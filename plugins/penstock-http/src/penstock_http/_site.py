@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A browser tells the page's origin, and any page can send requests to any host. So an origin is refused unless it is known.
-* A page can let a name of its own lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
+* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
 * Pages of other origins read the answers only if the option ``http.origins`` names them.
 """
 

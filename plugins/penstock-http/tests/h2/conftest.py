@@ -87,7 +87,7 @@ class Host(ConnectionHost):
 
 @attrs.define
 class Served:
-    """A listener whose connections are attended, each with a host of its own."""
+    """A listener whose connections are attended, each with its own host."""
 
     address: Url
     hosts: list[Host]

@@ -30,7 +30,7 @@ HEADERS = Encoder().encode(FIELDS)
 
 @pytest.fixture
 async def server(serving: Any) -> AsyncIterator[penstock.Server]:
-    """A server of ``h2://`` with a subscriber of its own, whose stream must go on."""
+    """A server of ``h2://`` with its own subscriber, whose stream must go on."""
     async with _beside_a_subscriber(serving, "h2://127.0.0.1:0") as server:
         yield server
 

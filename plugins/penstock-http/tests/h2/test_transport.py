@@ -234,7 +234,7 @@ async def test_an_abort_of_the_server_is_a_reset(
 
 
 async def test_the_end_of_tcp_without_a_goodbye_breaks_the_stream(serve: Any, raw: Any, nursery: trio.Nursery) -> None:
-    """It is no end in good order."""
+    """It is not an end in good order."""
     served = await serve()
     client = await raw(served.address)
     assert await client.status(await client.request()) == "200"

@@ -55,7 +55,7 @@ def instrument_name(metric: Metric) -> str:
 
 
 class _SharedSnapshot:
-    """One snapshot for all instruments of a collection: each of them has a callback of its own."""
+    """One snapshot for all instruments of a collection: each of them has its own callback."""
 
     def __init__(self, measurements: Measurements) -> None:
         self._measurements = measurements

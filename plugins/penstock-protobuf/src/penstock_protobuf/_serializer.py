@@ -105,7 +105,7 @@ class _TypedProtobuf(Serializer):
 def _class_of(name: str) -> type[Message] | None:
     try:
         descriptor = descriptor_pool.Default().FindMessageTypeByName(name)
-    except (KeyError, ValueError, TypeError):  # TypeError: a name that is no identifier
+    except (KeyError, ValueError, TypeError):  # TypeError: a name that is not an identifier
         return None
     found: type[Message] = message_factory.GetMessageClass(descriptor)
     return found

@@ -34,7 +34,7 @@ class Option(NamedTuple):
 def read_options(given: Mapping[str, str], known: Sequence[Option], *, ignored: Collection[str] = ()) -> dict[str, Any]:
     """Return the value of each known option, by its name as in the table. Options in `ignored` belong to Spark itself.
 
-    Raises UsageError for an unknown option, and for a text that is no value of its option.
+    Raises UsageError for an unknown option, and for a text that is not a value of its option.
     """
     table = {option.name.lower(): option for option in known}
     passed = {name.lower() for name in ignored}

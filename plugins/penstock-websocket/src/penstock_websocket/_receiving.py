@@ -33,7 +33,7 @@ class Receiver:
         self._reader = frames.FrameReader(client=is_client, max_message=options.max_message if is_client else options.preauth_bytes)
         self._message = bytearray()  # of a framed protocol; the reader bounds it
         self._put_back: frames.Event | None = None  # decoded, and left for the next call
-        self._opened = trio.Event()  # both sides have said hello; for a client from the beginning: the server is no stranger
+        self._opened = trio.Event()  # both sides have said hello; for a client from the beginning: the server is not a stranger
         if is_client:
             self._opened.set()
         self._has_message = False  # a message was returned

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A browser tells the page's origin, and any page can open a WebSocket to any host. So an origin is refused unless it is known.
-* A page can let a name of its own lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
+* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
 * No extension is accepted: a compressed frame of 261 kB once became 256 MiB.
 """
 
@@ -187,7 +187,7 @@ def request_bytes(*, host: str, target: str, key: bytes, subprotocols: Sequence[
 
 
 def judge_response(response: h11.InformationalResponse | h11.Response, key: bytes, subprotocols: Sequence[str]) -> str | Accepted:
-    """Return what the server has accepted, or a text that says why this is no WebSocket."""
+    """Return what the server has accepted, or a text that says why this is not a WebSocket."""
     if response.status_code != SWITCHING:
         phrase = bytes(response.reason).decode("latin-1")
         return f"it answered {response.status_code} {phrase}".rstrip()

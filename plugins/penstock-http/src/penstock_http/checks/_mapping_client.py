@@ -183,7 +183,7 @@ def with_argument(path: str, name: str, value: int | None) -> str:
 
 
 def elements_of(answer: Answer) -> list[bytes]:
-    """Return the elements of an answer: none of a 204. Fails the check if the body is no whole number of them."""
+    """Return the elements of an answer: none of a 204. Fails the check if the body is not a whole number of them."""
     if answer.status != 200:
         return []
     coding, body = (answer.header("content-encoding") or "identity").lower(), bytes(answer.body)

@@ -4,7 +4,7 @@ Rules of this file:
 
 * Bytes are bytes: the boundaries of DATA frames mean nothing, and both protocols speak as they do over TCP.
 * The end of a half is END_STREAM. A connection that is closed before the peer has ended resets its stream, behind its own END_STREAM.
-* A client has a connection of TCP for each stream. A server serves every stream of a client as a connection of its own.
+* A client has a connection of TCP for each stream. A server serves every stream of a client as a separate connection.
 """
 
 from collections.abc import Callable

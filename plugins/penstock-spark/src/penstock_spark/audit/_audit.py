@@ -35,7 +35,7 @@ def audit(
 
 
 def files_of(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of signals in `folder`. Raises UsageError if there are none, or if one is no record. It needs no session."""
+    """Return the files of signals in `folder`. Raises UsageError if there are none, or if one is not a record. It needs no session."""
     path = Path(folder)
     files = sorted(path.glob(f"{SIGNALS}-*.parquet"))
     if not files:

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* An offset counts the elements that were asked for. It is no position: an element that was signalled while no task read is gone.
-* Each batch is a subscription of its own, and asks for `maxElementsPerTrigger` elements of all streams together. It ends with fewer if
+* An offset counts the elements that were asked for. It is not a position: an element that was signalled while no task read is gone.
+* Each batch is a separate subscription, and asks for `maxElementsPerTrigger` elements of all streams together. It ends with fewer if
   `longPollMs` is over.
 """
 

@@ -78,7 +78,7 @@ class Offset(NamedTuple):
 def read_places(value: Mapping[str, Any], facts: Mapping[Key, Facts], option: str) -> dict[Key, int]:
     """Return the positions of ``{"orders": {"0": 500, "1": "latest"}}``, as Kafka's users write them: -2 is earliest, and -1 latest.
 
-    Raises UsageError for a partition that does not exist, and for a value that is no place.
+    Raises UsageError for a partition that does not exist, and for a value that is not a place.
     """
     places: dict[Key, int] = {}
     for stream, each in value.items():
