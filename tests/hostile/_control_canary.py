@@ -7,9 +7,6 @@ Rules of this file:
 * The factor is measured before an attack, because the limits must be set then. If the attack fails and the control canary was later
   during the attack than before it, the attack proves nothing: it is run again with the larger factor.
 * An attack that fails while the machine was quiet has failed, and is not run again.
-* One failure is different: a pass of the run loop that took too much processor time (`HeldUpError`). A virtual machine counts as processor
-  time what its host takes away, and the control canary on the other core does not see it. So the attack is run again with the same
-  factor: a pass that is too long by itself is so in each attempt.
 """
 
 import os
@@ -33,10 +30,6 @@ MAX_ATTEMPTS: Final = 4
 
 RECORD: Final = struct.Struct("dd")
 """When the control canary woke, and how late that was. The clock is the system's: all processes read the same time."""
-
-
-class HeldUpError(AssertionError):
-    """A pass of the run loop took more processor time than it may."""
 
 
 class ControlCanary:
@@ -81,11 +74,11 @@ class ControlCanary:
             began = monotonic()
             try:
                 return await attempt(stretch)
-            except Exception as error:
+            except Exception:
                 during = self.stretch(began)
-                if during <= stretch and not isinstance(error, HeldUpError):
+                if during <= stretch:
                     raise
-                stretch = max(stretch, during)
+                stretch = during
         return await attempt(stretch)
 
 

@@ -17,14 +17,14 @@ import trio
 from penstock.api import Limits
 from penstock.runtime import Server
 from penstock.session._ended import NO_OWNER
-from tests.hostile._loop_passes import LoopPasses
+from tests.hostile._loop_passes import HOLD_UP, LoopPasses
 
 KIB: Final = 1024
 
 HELD: Final = Limits().receive_chunk + 16 * KIB
 """Bytes that a hostile connection may hold, beside those that its row names: a chunk of received bytes, two tasks, and its messages."""
 
-__all__ = ["HELD", "Figures", "hostile_to", "watch_figures"]
+__all__ = ["HELD", "HOLD_UP", "Figures", "hostile_to", "watch_figures"]
 
 
 class Figures(LoopPasses):

@@ -8,8 +8,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, ControlCanary, HeldUpError, _run
-from tests.hostile._loop_passes import HOLD_UP, check_hold_up
+from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, ControlCanary, _run
 
 HELD_UP = 0.2
 
@@ -92,29 +91,4 @@ async def test_the_attempts_are_bounded() -> None:
 
     with pytest.raises(AssertionError, match="too late"):
         await FakeControl([TOLERATED_DELAY * number for number in range(1, 10)]).judge(attempt)
-    assert len(attempts) == MAX_ATTEMPTS
-
-
-async def test_a_pass_that_is_too_long_is_measured_again() -> None:
-    """Also if the control canary was on time; with the same factor, and as often as any attack."""
-    attempts: list[float] = []
-
-    async def attempt(stretch: float) -> None:
-        attempts.append(stretch)
-        check_hold_up(HOLD_UP if len(attempts) == 2 else HOLD_UP + 0.001, stretch)
-
-    await FakeControl([0] * 4).judge(attempt)
-    assert attempts == [1.0, 1.0]
-
-
-async def test_a_pass_that_is_too_long_each_time_is_a_failure() -> None:
-    """The error tells both figures."""
-    attempts: list[float] = []
-
-    async def attempt(stretch: float) -> None:
-        attempts.append(stretch)
-        check_hold_up(0.25, stretch)
-
-    with pytest.raises(HeldUpError, match=r"took 0\.250 s of processor time; 0\.1 is allowed"):
-        await FakeControl([0] * 8).judge(attempt)
     assert len(attempts) == MAX_ATTEMPTS
