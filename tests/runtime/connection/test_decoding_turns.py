@@ -41,14 +41,13 @@ async def read(turns: DecodingTurns, clock: Clock, helpings: int, seconds: float
     for left in reversed(range(helpings)):
         log()
         clock.decode(seconds)
-        turns.used_until = clock.now
         if left and turns.is_over:
             await turns.wait(TURN)
 
 
 async def test_a_hundred_readers_share_the_budget_of_a_pass(clock: Clock) -> None:
     """No pass decodes for longer than one turn and one helping, and no reader is forgotten."""
-    turns = DecodingTurns()
+    turns = decoding_turns()
     trio.lowlevel.add_instrument(clock)
     async with trio.open_nursery() as nursery:
         for _ in range(100):
@@ -60,7 +59,7 @@ async def test_a_hundred_readers_share_the_budget_of_a_pass(clock: Clock) -> Non
 
 async def test_a_small_message_waits_for_one_helping_of_each_other_reader(clock: Clock) -> None:
     """Readers with large chunks are behind it after one helping, although their chunks are not decoded yet."""
-    turns, order = DecodingTurns(), list[int]()
+    turns, order = decoding_turns(), list[int]()
     async with trio.open_nursery() as nursery:
         for number in range(10):
             nursery.start_soon(read, turns, clock, 50, 0.002, lambda number=number: order.append(number))
@@ -73,9 +72,9 @@ async def test_a_small_message_waits_for_one_helping_of_each_other_reader(clock:
 
 async def test_many_small_chunks_take_few_passes(clock: Clock) -> None:
     """The groups grow while the budget is not used up: 1,000 readers need no 1,000 passes."""
-    turns = DecodingTurns()
-    clock.decode(1)
-    turns.ends = turns.used_until = clock.now  # the budget of this pass is spent
+    turns = decoding_turns()
+    assert turns.begin(TURN)
+    clock.decode(TURN)  # the budget of this pass is spent
     trio.lowlevel.add_instrument(clock)
     async with trio.open_nursery() as nursery:
         for _ in range(1000):
@@ -84,31 +83,66 @@ async def test_many_small_chunks_take_few_passes(clock: Clock) -> None:
     assert len(clock.passes) < 1000 / LARGEST_GROUP + 10
 
 
-async def test_a_budget_that_was_not_used_up_belongs_to_an_earlier_pass(clock: Clock) -> None:
-    """A reader that comes later opens a new one without a wait; one that comes after a budget that was used up waits."""
-    turns = DecodingTurns()
+async def test_a_budget_counts_for_another_turn_after_its_end(clock: Clock) -> None:
+    """Whether or not it was used up: a reader that comes within that time waits, and one that comes later opens the next one."""
+    turns = decoding_turns()
     assert turns.begin(TURN)
-    turns.used_until = clock.now
-    clock.decode(2 * TURN)
+    clock.decode(TURN / 2)
     assert turns.begin(TURN)
-    clock.decode(1.5 * TURN)
-    turns.used_until = clock.now
+    clock.now += TURN
     assert not turns.begin(TURN)
-    clock.decode(TURN)
+    clock.now += TURN / 2
     assert turns.begin(TURN)
+
+
+async def test_a_reader_that_comes_in_the_pass_of_a_group_has_no_budget_of_its_own(clock: Clock) -> None:
+    """It waits if the group has not begun yet: those readers have waited longer."""
+    turns, seen = decoding_turns(), list[bool]()
+
+    class Newcomer(trio.abc.Instrument):
+        def after_io_wait(self, timeout: float) -> None:
+            seen.append(turns.begin(TURN))
+
+    trio.lowlevel.add_instrument(newcomer := Newcomer())
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(turns.wait, TURN)
+    trio.lowlevel.remove_instrument(newcomer)
+    # Before the readers asked; when the first of them was woken, and when the two others were.
+    assert seen[:3] == [True, False, False]
+    assert turns.begin(TURN)
+
+
+@pytest.mark.parametrize("other", [0.0, 0.0003, 0.001, 0.002, 0.004])
+async def test_the_calls_of_readers_do_not_make_room_for_other_readers(clock: Clock, other: float) -> None:
+    """Each reader decodes one helping, and a call runs for `other` seconds after it. Budgets were opened one after the other here."""
+    turns = decoding_turns()
+    trio.lowlevel.add_instrument(clock)
+
+    async def read_once() -> None:
+        if not turns.begin(TURN):
+            await turns.wait(TURN)
+        clock.decode(0.0007)
+        clock.now += other  # the clock is not looked at after it
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(read_once)
+    trio.lowlevel.remove_instrument(clock)
+    assert sum(clock.passes) == pytest.approx(100 * 0.0007)
+    assert max(clock.passes) <= TURN + 0.0007
 
 
 @pytest.mark.parametrize("cancelled", range(4))
 async def test_a_cancelled_reader_does_not_stop_the_others(clock: Clock, cancelled: int) -> None:
     """Neither the reader that leads a group nor one that waits in the queue."""
-    turns, ended = DecodingTurns(), list[int]()
+    turns, ended = decoding_turns(), list[int]()
     scopes = [trio.CancelScope() for _ in range(4)]
 
     async def run(number: int) -> None:
         with scopes[number]:
             await turns.wait(TURN)
             clock.decode(2 * TURN)
-            turns.used_until = clock.now
             await turns.wait(TURN)
         ended.append(number)
 
@@ -129,7 +163,7 @@ async def test_one_run_of_trio_has_one_budget() -> None:
 
 async def test_turns_that_are_too_short_for_any_work_still_decode(clock: Clock) -> None:
     """The first reader of a group may decode, however short a turn is."""
-    turns = DecodingTurns()
+    turns = decoding_turns()
     async with trio.open_nursery() as nursery:
         for _ in range(20):
             nursery.start_soon(turns.wait, 1e-30)
@@ -138,7 +172,7 @@ async def test_turns_that_are_too_short_for_any_work_still_decode(clock: Clock) 
 
 async def test_many_connections_end_in_turns(clock: Clock) -> None:
     """About 15 in each pass, because an end costs `END_SECONDS` in the passes after it; and the first one does not wait."""
-    turns, ends = DecodingTurns(), [0]
+    turns, ends = decoding_turns(), [0]
     await turns.begin_end(TURN)
 
     class Passes(trio.abc.Instrument):
@@ -162,7 +196,7 @@ async def test_many_connections_end_in_turns(clock: Clock) -> None:
 
 async def test_decoding_goes_on_while_connections_end(clock: Clock) -> None:
     """A reader with a chunk waits behind the ends before it, and no longer."""
-    turns, order = DecodingTurns(), list[str]()
+    turns, order = decoding_turns(), list[str]()
 
     async def end() -> None:
         await turns.begin_end(TURN)

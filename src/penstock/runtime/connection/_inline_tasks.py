@@ -259,6 +259,9 @@ class InlineTaskRunner:
 
     async def _run_one_queued(self) -> None:
         """Run the next call in this task. The queue may be empty by now: the reader may have run all of it, or may not start more."""
+        # 64 helpers of each of a hundred connections may begin in the same pass.
+        if self._queue and monotonic() >= self._turns.ends and not self._turns.begin(self._turn):
+            await self._turns.wait(self._turn)
         if self._queue and self.may_start():
             await self._run_call(self._queue.popleft())
 

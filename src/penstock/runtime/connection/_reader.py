@@ -128,13 +128,12 @@ class Reader:
         return True
 
     def after_batch(self) -> None:
-        """Send the answers to the decoded messages, and note the time: all of this counts against the budget of the pass."""
+        """Send the answers to the decoded messages."""
         # The end of the chunk: all answers to it go out in one send.
         if not self._has_more:
             self._writer.flush()
         elif not self._session.outbox.is_empty:
             self._writer.wake()  # more answers follow in the next turn; the writer sends these meanwhile
-        self._turns.used_until = monotonic()
 
     def held(self) -> int:
         """Return the number of bytes that were read ahead, or that wait for a turn.
