@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.costs import __main__ as costs
+from tests.costs import crowd
 from tests.costs._rows import KIB, ROWS, Row
 
 RECORDED = Path(__file__).parents[2] / "docs/explanation" / costs.PAGE
@@ -45,3 +46,11 @@ def test_a_row_above_its_bar_is_named_and_exits_with_1(
 def test_each_attack_is_made(attack: Callable[[], bytes]) -> None:
     """Its bytes are the same each time."""
     assert attack() == attack()
+
+
+def test_a_crowd_that_comes_and_goes_is_measured() -> None:
+    """Beside a bare trio server, and with both settings of the collector. The figures are judged by whoever reads the page."""
+    lines = crowd.table(40, 1).splitlines()
+    assert "\n".join(lines[:2]) == crowd.HEAD
+    assert [line.split("|")[1].strip() for line in lines[2:]] == list(crowd.ROWS.values())
+    assert all(int(cell) >= 0 for line in lines[2:] for cell in line.split("|")[2:-1])

@@ -1,10 +1,10 @@
 """The settings of Python's garbage collector for a process that serves: `tune_collector`.
 
 Why: a full collection looks at every object of the process, in one go, while the run loop stands still. Python starts one each time that
-the heap has grown by a quarter. 5,000 connections that arrived one after another were held up for 550 ms by the last of these, and no
-longer than 30 ms with the settings of this file.
+the heap has grown by a quarter. 5,000 connections that arrived one after another were held up for 418 ms by the last of these, and no
+longer than 18 ms with the settings of this file. `python tests/costs/crowd.py` measures it.
 
-So the young generations are collected about as often as before, and the oldest one seldom. The price is memory that cycles of old objects
+So the young generations are small, and the oldest one is collected seldom. The price is memory that cycles of old objects
 hold for longer. A connection that has ended leaves none: its objects are freed at once. A full collection comes when 3 million objects more
 were made than freed.
 """
@@ -12,11 +12,11 @@ were made than freed.
 import gc
 from typing import Final
 
-THRESHOLDS: Final = (5_000, 10, 60)
+THRESHOLDS: Final = (2_000, 4, 400)
 """New objects until the youngest generation is collected, and collections of each generation until the next older one is.
 
-Measured with 5,000 connections that arrive, in processor time: (700, 10, 10), which is Python's default, held the loop up for 550 ms,
-(10,000, 10, 100) for 47 ms, (50,000, 5, 100) for 153 ms, these for 29 ms.
+Measured with 5,000 connections that arrive, and then leave, in processor time of one collection: (5,000, 10, 60) 77 to 87 ms, because the
+middle generation grows to 50,000 objects; (5,000, 3, 150) 29 to 47 ms; (2,000, 4, 300) 6 to 23 ms.
 """
 
 
