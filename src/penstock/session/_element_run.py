@@ -7,6 +7,7 @@ the outbox's room if they have the expected length. Longer ones would fill it se
 are signalled with a call, and the stream weighs them at once.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.session._prices import OBJECT_BYTES
@@ -38,6 +39,12 @@ class ElementRun:
             self.weighed += sum(map(len, self.elements[self.counted :] if self.counted else self.elements))
             self.counted += new
         return new
+
+    def add(self, elements: Sequence[bytes], weight: int) -> None:
+        """Append elements of `weight` bytes, counted and weighed. All those before them are counted."""
+        self.elements += elements
+        self.counted += len(elements)
+        self.weighed += weight
 
     @property
     def size(self) -> int:

@@ -179,9 +179,13 @@ class ElementSender(DemandLedger, ABC):
             # The first elements may have to open a run. From then on all go into it, if they are bytes and none is too long.
             if run is not None and run.longest >= 0:
                 rest = elements[position:]
-                if set(map(type, rest)) == _ONLY_BYTES and max(map(len, rest)) <= run.longest:
-                    run.elements += rest
-                    if len(run.elements) - run.counted >= self.reserved:
+                lengths = list(map(len, rest)) if set(map(type, rest)) == _ONLY_BYTES else ()
+                if lengths and max(lengths) <= run.longest:
+                    self._count_run()  # those before, so that these can be counted without a second look at their lengths
+                    weight = sum(lengths)
+                    run.add(rest, weight)
+                    self._note_counted(run, len(rest), weight)
+                    if not self.reserved:
                         self.on_reservation_used()
                 else:
                     for other in rest:
@@ -297,13 +301,16 @@ class ElementSender(DemandLedger, ABC):
             return
         weighed = run.weighed
         if new := run.count():
-            self.commit(new)
-            self.sent_bytes += run.weighed - weighed
-            # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks the publisher for too many elements.
-            mean = run.weighed // run.counted
-            self._expected_size = max(mean, (self._expected_size + mean) // 2)
-            if self._longest >= 0 and run.longest >= 0:
-                self._longest = run.longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
+            self._note_counted(run, new, run.weighed - weighed)
+
+    def _note_counted(self, run: ElementRun, new: int, weight: int) -> None:
+        self.commit(new)
+        self.sent_bytes += weight
+        # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks the publisher for too many elements.
+        mean = run.weighed // run.counted
+        self._expected_size = max(mean, (self._expected_size + mean) // 2)
+        if self._longest >= 0 and run.longest >= 0:
+            self._longest = run.longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
 
     def _note_gathered(self, size: int) -> None:
         """Tell the outbox how many bytes are gathered here."""

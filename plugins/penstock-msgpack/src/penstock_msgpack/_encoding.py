@@ -42,7 +42,7 @@ class MsgpackEncoding(Encoding):
         if length >= 0:
             return join_same(self.next_header(subscriber, length), elements)
         begin = _ON_NEXT + encode_uint(subscriber)
-        return join_each([begin] * len(elements), [BIN_HEADS[len(element)] for element in elements], elements)
+        return join_each([begin] * len(elements), list(map(BIN_HEADS.__getitem__, map(len, elements))), elements)
 
     # Without records: these messages belong to every stream.
 

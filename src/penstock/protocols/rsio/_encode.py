@@ -21,6 +21,7 @@ _REQUEST: Final = bytes([layout.REQUEST])
 _CANCEL: Final = bytes([layout.CANCEL])
 _ON_SUBSCRIBE: Final = bytes([layout.ON_SUBSCRIBE])
 _ON_NEXT: Final = bytes([layout.ON_NEXT])
+_length_of: Final = LENGTHS.__getitem__  # for `map`, which takes 4/5 of the time of a list comprehension
 _ON_NEXT_PACKED: Final = bytes([layout.ON_NEXT_PACKED])
 _ON_COMPLETE: Final = bytes([layout.ON_COMPLETE])
 
@@ -85,7 +86,7 @@ def join_run(subscriber: int, elements: list[bytes]) -> bytearray:
     if length >= 0:
         return join_same(next_header(subscriber, length), elements)
     begin = _ON_NEXT + encode_varint(subscriber)
-    return join_each([begin] * len(elements), [LENGTHS[len(element)] for element in elements], elements)
+    return join_each([begin] * len(elements), list(map(_length_of, map(len, elements))), elements)
 
 
 def packed_header(subscriber: int, count: int) -> bytes:
