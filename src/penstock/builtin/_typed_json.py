@@ -94,7 +94,7 @@ class _FastTypedJson(TypedJson):
         except Exception:  # boundary: msgspec, and properties that a user wrote; Python's json finds out why
             return super().dumps(element)
         # msgspec sends NaN as null. A null that is not the None of a field may be one, and Python's json refuses it.
-        if b"null" in data and self._has_floats and (self._count_none is None or self._count_none(element) != data.count(b"null")):
+        if self._has_floats and b"null" in data and (self._count_none is None or self._count_none(element) != data.count(b"null")):
             return super().dumps(element)
         if len(data) > SHORT:
             self._text.check_written(data)

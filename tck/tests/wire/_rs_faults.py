@@ -174,6 +174,7 @@ FAULTS: dict[str, set[str]] = {
     "setup-version-taken": {"setup-version"},
     "short-length-taken": {"frame-length-short"},
     "short-request-taken": {"request-short"},
+    "slow-is-quick": {"response-cancelled", "stream-cancelled", "sub-cancelled"},
     "speaks-after-end": {
         "fragments-cancelled",
         "response-over",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 import trio
 from penstock_tck.wire import large_element
+from penstock_tck.wire._target import SLOW_ATTEMPTS
 
 from penstock.plugins import Connection
 
@@ -73,6 +74,7 @@ class RsServer:
         self.next_id = 0
         self.sending = trio.Lock()
         self.is_false_start = False
+        self.asked_slow = 0  # how often the slow publisher was asked
 
     def has_fault(self, *faults: str) -> bool:
         return self.fault in faults
@@ -274,7 +276,9 @@ class RsServer:
 
     async def serve(self, served: ServedStream) -> None:
         if served.name == b"slow":
-            await trio.sleep(0.25)
+            self.asked_slow += 1
+            is_quick = self.has_fault("slow-is-quick") or (self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS)
+            await trio.sleep(0 if is_quick else 0.25)
         for element in self.elements(served):
             while served.demand <= 0 and not served.is_over:
                 await served.demand_changed.wait()

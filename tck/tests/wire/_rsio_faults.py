@@ -154,6 +154,7 @@ FAULTS: dict[str, set[str]] = {
     "served-after-goodbye": {"goodbye-ends-streams"},
     "serves-without-hello": {"hello-first"},
     "size-not-heeded": {"subscriber-fixed"},
+    "slow-is-quick": {"cancel"},
     "speaks-after-end": {"cancel", "end-is-last", "split-cancelled"},
     "speaks-after-goodbye": {
         "auth-refused",

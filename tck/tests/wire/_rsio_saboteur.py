@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import attrs
 import trio
 from penstock_tck.wire import large_element
+from penstock_tck.wire._target import SLOW_ATTEMPTS
 
 from penstock.plugins import Connection
 
@@ -90,6 +91,7 @@ class RsioServer:
         self.sending = trio.Lock()
         self.ended_ids: set[int] = set()
         self.has_requests = False
+        self.asked_slow = 0  # how often the slow publisher was asked
         self.extension = 0  # auth, content or drain, if the client lists it alone
         self.arriving: dict[int, tuple[int, bytes]] = {}
 
@@ -358,7 +360,9 @@ class RsioServer:
         if self.has_fault("content-late"):
             await self.send_bytes(self.announcement(served.id))
         if served.name == "slow":
-            await trio.sleep(0.25)
+            self.asked_slow += 1
+            is_quick = self.has_fault("slow-is-quick") or (self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS)
+            await trio.sleep(0 if is_quick else 0.25)
         left = list(elements)
         while left:
             while served.demand <= 0 and not served.is_over:

@@ -84,5 +84,8 @@ class Target:
 OFFERS: Final[dict[str, str]] = {each.name: each.metadata["help"] for each in attrs.fields(Target) if each.metadata}
 """The offers that a target may have or lack, each with a description."""
 
+SLOW_ATTEMPTS: Final = 5
+"""How often a check asks the slow publisher, if its element comes before the target can have read the cancel: the machine is busy then."""
+
 RELAY_SOURCE: Final = "tck"
 """The publisher of the checking side to which the target's relay subscribes."""
