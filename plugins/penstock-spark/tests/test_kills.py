@@ -20,7 +20,7 @@ ROWS_PER_KILL = 3_000
 """Rows of a partition for each kill, and again for the rest: the query plans some batches between two kills."""
 
 
-PATIENCE = 600.0
+PATIENCE = 480.0
 """Seconds until a test gives up: on a busy machine a session of Spark takes minutes to start."""
 
 
@@ -43,13 +43,13 @@ def check_rows(spark: Any, folder: Path, count: int, partitions: int) -> None:
     assert (rows.num_rows, lost, repeated, wrong) == (count * partitions, 0, 0, 0)
 
 
-def wait_for_batches(folder: Path, count: int, driver: Driver | None = None) -> None:
-    """Wait until the query has planned `count` batches."""
+def wait_for_batches(folder: Path, count: int, failure: Callable[[], object]) -> None:
+    """Wait until the query has planned `count` batches. `failure` returns why the query has ended, if it has."""
     deadline = time.monotonic() + PATIENCE
     while batches_in(folder) < count:
-        failure = None if driver is None else driver.failure()
-        assert failure is None, failure
-        assert time.monotonic() < deadline
+        ended = failure()
+        assert ended is None, ended
+        assert time.monotonic() < deadline, f"{batches_in(folder)} of {count} batches were planned"
         time.sleep(0.01)
 
 
@@ -60,7 +60,7 @@ def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path)
         for _ in range(KILLS):
             driver = Driver(server.uri, tmp_path, 2_000)
             try:
-                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(1, 4), driver)
+                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(1, 4), driver.failure)
                 time.sleep(random.random() / 5)
             finally:
                 driver.kill()
@@ -89,9 +89,13 @@ def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[
     """Run the query to its end, and call `disturb` after every few batches."""
     random = Random(16)
     query = into_parquet(spark, server.uri, folder, 2_000, **PATIENT).trigger(availableNow=True).start()
+
+    def failure() -> object:
+        return None if query.isActive else query.exception() or "the query has ended before it was disturbed"
+
     try:
         for _ in range(KILLS):
-            wait_for_batches(folder, batches_in(folder) + random.randrange(1, 4))
+            wait_for_batches(folder, batches_in(folder) + random.randrange(1, 4), failure)
             time.sleep(random.random() / 10)
             disturb()
         query.awaitTermination()
