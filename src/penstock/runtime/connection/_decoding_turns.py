@@ -8,7 +8,8 @@ Rules of this file:
 * A reader that finds the budget spent waits, first come first served. In each later pass a group of waiting readers is woken. Its size
   doubles while a group does not use up the budget of its pass, and otherwise falls to the number of readers that could decode.
 * While readers wait, each of them decodes one helping of messages (`MESSAGES_PER_TURN`), and then waits behind the others. So the small
-  message of an honest peer is delayed by one helping of each waiting reader, and not by their chunks.
+  message of an honest peer is delayed by one helping of each waiting reader, and by the calls that this helping started, and not by their
+  chunks.
 * The end of a connection counts as decoding, for `END_SECONDS` when its input ends and again when its goodbye is over. When 5,000 peers go
   at the same time, about 15 of them go on in each pass.
 * trio does not tell a task that a new pass has begun. So a budget that has ended counts as the one of this pass for another `turn`, used up
@@ -41,8 +42,8 @@ class DecodingTurns:
     def __init__(self) -> None:
         self.ends: float = -inf
         """The time of `monotonic` at which the budget is used up."""
-        self.waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()  # bounded: a connection has one reader, and a few helpers
-        """The tasks of the readers that wait, in order."""
+        self.waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()  # bounded: a reader and its helpers
+        """The tasks of the readers, and of the helpers that run their calls, that wait, in order. A connection has one and at most 64."""
         self._woken = 0  # readers that were woken, and have not run yet
         self._is_new_group = False  # none of the group has run yet: its first reader opens the budget
         self._admitted = 0  # readers of the group that could decode
