@@ -12,6 +12,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.runtime.connection import _decoding_turns, _inline_tasks
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
 
@@ -149,6 +150,38 @@ async def test_a_helper_task_that_finds_no_call_ends(harness: RunnerHarness) -> 
         await harness.calls.send([quick])
         harness.calls.close()
     assert [entry for entry in harness.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
+
+
+async def test_helpers_share_the_budget_of_the_pass(harness: RunnerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that block, and take 0.1 s of a turn of 1 s each: no pass has more than a turn and one call, and no call has two helpers."""
+    now, taken, helpers = 100.0, [0.0], 0
+    for module in (_inline_tasks, _decoding_turns):
+        monkeypatch.setattr(module, "monotonic", lambda: now)
+
+    class Passes(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            taken.append(0.0)
+
+        def task_spawned(self, task: trio.lowlevel.Task) -> None:
+            nonlocal helpers
+            helpers += task.name == HELPER
+
+    async def waits() -> None:
+        nonlocal now
+        now += 0.1
+        taken[-1] += 0.1
+        await trio.lowlevel.checkpoint()
+
+    trio.lowlevel.add_instrument(passes := Passes())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(harness.runner.run, nursery)
+        await harness.calls.send([waits] * 200)
+        harness.calls.close()
+    trio.lowlevel.remove_instrument(passes)
+    assert sum(taken) == pytest.approx(20)
+    assert max(taken) <= 1.1 + 1e-9
+    assert helpers < 200  # each of them has found a call
+    assert harness.runner._waiting_helpers == 0
 
 
 async def test_if_few_calls_block_no_helper_task_is_started(harness: RunnerHarness) -> None:

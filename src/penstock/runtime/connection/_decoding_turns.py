@@ -42,8 +42,8 @@ class DecodingTurns:
     def __init__(self) -> None:
         self.ends: float = -inf
         """The time of `monotonic` at which the budget is used up."""
-        self.waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()  # bounded: a reader and its helpers
-        """The tasks of the readers, and of the helpers that run their calls, that wait, in order. A connection has one and at most 64."""
+        self.waiting: OrderedDict[trio.lowlevel.Task, None] = OrderedDict()  # bounded by the calls of all connections
+        """The tasks of the readers, and of the helpers that run their calls, that wait, in order."""
         self._woken = 0  # readers that were woken, and have not run yet
         self._is_new_group = False  # none of the group has run yet: its first reader opens the budget
         self._admitted = 0  # readers of the group that could decode

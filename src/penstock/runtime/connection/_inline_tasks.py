@@ -81,6 +81,7 @@ class InlineTaskRunner:
         "_reader_scope",
         "_turn",
         "_turns",
+        "_waiting_helpers",
         "after_batch",
         "is_running_inline",
         "may_start",
@@ -106,6 +107,7 @@ class InlineTaskRunner:
         self._reader_scope: trio.CancelScope | None = None
         self._extra_tasks = 0  # tasks of the nursery that run no call
         self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
+        self._waiting_helpers = 0  # helpers that were started, and have not taken a call yet
         self._is_stopped = False
         self.is_running_inline: bool = False
         """True while the reader decodes or runs calls. It calls `after_batch` afterwards, so that nothing else needs to flush."""
@@ -252,16 +254,21 @@ class InlineTaskRunner:
         self._spawn(self._read_loop, name=READER)
         # The new reader takes one call itself.
         # Without helpers 500 handlers that block began after 2.7 s beside a task that takes 5 ms of each pass, and with them after 0.2 s.
-        for _ in range(min(self._helper_tasks, len(self._queue) - 1)):
+        # Those of earlier hand-overs that still wait for their turn take a call each, too.
+        for _ in range(min(self._helper_tasks, len(self._queue) - 1 - self._waiting_helpers)):
             self._spawn(self._run_one_queued, name=HELPER)
+            self._waiting_helpers += 1
         self._helper_tasks = min(2 * self._helper_tasks + 1, MAX_HELPER_TASKS)
         self.after_batch()  # the answers of earlier calls must not wait for the new reader
 
     async def _run_one_queued(self) -> None:
         """Run the next call in this task. The queue may be empty by now: the reader may have run all of it, or may not start more."""
-        # 64 helpers of each of a hundred connections may begin in the same pass.
-        if self._queue and monotonic() >= self._turns.ends and not self._turns.begin(self._turn):
-            await self._turns.wait(self._turn)
+        try:
+            # 64 helpers of each of a hundred connections may begin in the same pass.
+            if self._queue and monotonic() >= self._turns.ends and not self._turns.begin(self._turn):
+                await self._turns.wait(self._turn)
+        finally:
+            self._waiting_helpers -= 1
         if self._queue and self.may_start():
             await self._run_call(self._queue.popleft())
 
