@@ -84,8 +84,7 @@ class DecodingTurns:
         if not self._woken:
             # No group is on its way, so this reader leads the next one: a task cannot wake itself, but it can checkpoint.
             self._wake(self._group - 1)
-            self._woken += 1
-            self._is_new_group = True
+            self._note_woken()
             try:
                 await trio.lowlevel.checkpoint()
             except BaseException:
@@ -124,8 +123,12 @@ class DecodingTurns:
         for _ in range(min(count, len(self.waiting))):
             task, _ = self.waiting.popitem(last=False)
             trio.lowlevel.reschedule(task)
-            self._woken += 1
-            self._is_new_group = True
+            self._note_woken()
+
+    def _note_woken(self) -> None:
+        self._woken += 1
+        # The rest of this budget is dropped: used in the pass of the group, it would be a second one.
+        self._is_new_group, self.ends = True, -inf
 
     def _leave(self, task: trio.lowlevel.Task) -> Callable[[Any], trio.lowlevel.Abort]:
         def abort(_: Any) -> trio.lowlevel.Abort:
