@@ -16,7 +16,8 @@ THRESHOLDS: Final = (2_000, 4, 400)
 """New objects until the youngest generation is collected, and collections of each generation until the next older one is.
 
 Measured with 5,000 connections that arrive, and then leave, in processor time of one collection: (5,000, 10, 60) 77 to 87 ms, because the
-middle generation grows to 50,000 objects; (5,000, 3, 150) 29 to 47 ms; (2,000, 4, 300) 6 to 23 ms.
+middle generation grows to 50,000 objects; (5,000, 3, 150) 29 to 47 ms; (2,000, 4, 300) 6 to 23 ms. The last
+number decides only when the oldest generation is collected.
 """
 
 
