@@ -1,12 +1,13 @@
 """One task parks until another call wakes it."""
 
+from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from penstock.core import ParkedTask
+from penstock.core import WOKEN, ParkedTask
 
 
 async def test_wake_lets_the_parked_task_go_on(nursery: trio.Nursery) -> None:
@@ -72,3 +73,42 @@ async def test_a_wake_from_a_foreign_thread_raises_and_changes_nothing(nursery: 
         pool.submit(parked.wake).result()
     assert parked.task is not None
     parked.wake()
+
+
+async def test_woken_wakes_any_number_of_tasks_any_number_of_times() -> None:
+    """Trio refuses an outcome of its own that is used again."""
+    parked: list[trio.lowlevel.Task] = []
+
+    async def wait() -> None:
+        for _ in range(3):
+            parked.append(trio.lowlevel.current_task())
+            assert await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED) is None
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(wait)
+        for _ in range(3):
+            await wait_all_tasks_blocked()
+            tasks = parked[:]
+            parked.clear()
+            assert len(tasks) == 4
+            for task in tasks:
+                trio.lowlevel.reschedule(task, WOKEN)
+
+
+async def test_woken_is_an_outcome_of_none() -> None:
+    """Whatever is done with an outcome, this one stands for None."""
+
+    def generator() -> Generator[int, None, None]:
+        assert (yield 1) is None
+        yield 2
+
+    async def asynchronous() -> AsyncGenerator[int, None]:
+        assert (yield 1) is None
+        yield 2
+
+    running, later = generator(), asynchronous()
+    assert [next(running), WOKEN.send(running)] == [1, 2]
+    assert [await anext(later), await WOKEN.asend(later)] == [1, 2]
+    assert WOKEN.unwrap() is None
+    await later.aclose()

@@ -11,7 +11,7 @@ from penstock.core._in_trio import check_in_trio
 from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._mailbox import MailboxRules, MailboxSubscriber
 from penstock.core._open import open_into, subscribe
-from penstock.core._parked_task import ParkedTask
+from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
@@ -46,6 +46,7 @@ __all__ = [
     "DEFAULT_DEMAND",
     "LOG",
     "OPERATORS",
+    "WOKEN",
     "BatchRelay",
     "CallbackSubscriber",
     "ChildScope",

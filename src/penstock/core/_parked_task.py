@@ -9,9 +9,36 @@ Rules of this file:
   and a task that is about to park looks at that state before it parks.
 """
 
-from typing import Any
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Final, TypeVar
 
 import trio
+from outcome import Outcome
+
+Y = TypeVar("Y")
+
+
+class _Woken(Outcome[None]):
+    """An outcome of None that has no state, so that all waits can have the same one.
+
+    `trio.lowlevel.reschedule(task)` makes an `outcome.Value(None)` for each call, which is marked as used when the task goes on. Together
+    that is a fifth of the time that it takes to wake a task and to run its next step (0.7 of 3.6 us).
+    """
+
+    __slots__ = ()
+
+    def unwrap(self) -> None:
+        """Return None, any number of times."""
+
+    def send(self, gen: Generator[Y, None, object]) -> Y:
+        return gen.send(None)
+
+    async def asend(self, agen: AsyncGenerator[Y, None]) -> Y:
+        return await agen.asend(None)
+
+
+WOKEN: Final = _Woken()
+"""Pass it to `trio.lowlevel.reschedule` to wake a task that needs no value."""
 
 
 class ParkedTask:
@@ -33,7 +60,7 @@ class ParkedTask:
         if task is not None:
             # First reschedule, then forget. From a foreign thread reschedule() raises, and then the task must still be parked here:
             # otherwise no later call could wake it.
-            trio.lowlevel.reschedule(task)
+            trio.lowlevel.reschedule(task, WOKEN)
             self.task = None
 
     def _on_cancel(self, _raise_cancel: Any) -> trio.lowlevel.Abort:

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from penstock.api import Subscriber, UsageError, add_demand
-from penstock.core import Scope, name_of
+from penstock.core import WOKEN, Scope, name_of
 from penstock.operators._stage import ENDED_UPSTREAM, Stage, StageOperator, stopped_error
 
 A = TypeVar("A")
@@ -238,7 +238,7 @@ class AsyncStage(Stage[Any, Any]):
     def _wake(self) -> None:
         if self._parked_task is not None:
             parked, self._parked_task = self._parked_task, None
-            trio.lowlevel.reschedule(parked)
+            trio.lowlevel.reschedule(parked, WOKEN)
 
     def _abort_park(self, _: Any) -> trio.lowlevel.Abort:
         self._parked_task = None

@@ -26,6 +26,8 @@ from typing import Any, Final
 
 import trio
 
+from penstock.core import WOKEN
+
 FIRST_GROUP: Final = 8
 LARGEST_GROUP: Final = 64
 """Readers that are woken for one pass. Those of a larger group would mostly look at the clock and wait again."""
@@ -122,7 +124,7 @@ class DecodingTurns:
     def _wake(self, count: int) -> None:
         for _ in range(min(count, len(self.waiting))):
             task, _ = self.waiting.popitem(last=False)
-            trio.lowlevel.reschedule(task)
+            trio.lowlevel.reschedule(task, WOKEN)
             self._note_woken()
 
     def _note_woken(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import trio
 
+from penstock.core import WOKEN
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.session import ConnectionState, Session
@@ -81,7 +82,7 @@ class SessionTimer:
         # Taken out: a task may be rescheduled once only.
         task, self._task = self._task, None
         if task is not None:
-            trio.lowlevel.reschedule(task)
+            trio.lowlevel.reschedule(task, WOKEN)
 
     def reschedule(self) -> None:
         """Do what is due now, and set the next deadline."""
