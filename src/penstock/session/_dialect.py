@@ -90,7 +90,7 @@ class Dialect(Protocol):
         """Encode unsplit elements, one or more, each behind its header."""
 
     def answer(self, stream_id: int, element: bytes, /) -> bytes:
-        """Encode the only element of a stream, unsplit, and the completion behind it."""
+        """Encode the acceptance of a stream, its only element, unsplit, and the completion behind it."""
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""

@@ -157,7 +157,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         if self._owed:  # the call had to wait for room, and was asked by `pull`
             self.settle()
         dialect = channel.dialect
-        channel.outbox.put(dialect.begin(self.id, 0) + dialect.answer(self.id, element))
+        channel.outbox.put(dialect.answer(self.id, element))
         # As `_leave` does.
         channel.owner.on_sending_ended(self)
         when_over, self.when_over = self.when_over, None

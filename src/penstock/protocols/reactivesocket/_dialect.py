@@ -446,6 +446,9 @@ class ReactiveSocketDialect:
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
         self._shapes.answering.pop(stream_id, None)
+        observers = self._session.streams.observers
+        if observers is not None:
+            observers.before_accept(stream_id, 0)
         return last_response(stream_id, element)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:

@@ -199,10 +199,10 @@ class RsioDialect:
         return self._join_run(stream_id, elements)
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
-        """Encode the only element of a stream and its end."""
+        """Encode an onSubscribe, the only element and its end."""
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return self._out.next_header(stream_id, len(element)) + element + self._out.encode_on_complete(stream_id)
+        return self.begin(stream_id, 0) + self._out.next_header(stream_id, len(element)) + element + self._out.encode_on_complete(stream_id)
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
