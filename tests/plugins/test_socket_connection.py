@@ -8,7 +8,7 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.plugins import ConnectionFacts, PeerIdentity, SocketConnection, TransportOptions
-from penstock.plugins._socket_connection import MAX_POLLING, SHORT_WAIT, SMALL_READ
+from penstock.plugins._socket_connection import MAX_EARLY_READS, MAX_POLLING, SHORT_WAIT, SMALL_READ
 
 
 def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
@@ -322,6 +322,85 @@ async def test_few_readers_poll_at_a_time(clock: Clock) -> None:
     for own, other in [*pairs, (connection, peer)]:
         await other.aclose()
         await own.aclose()
+
+
+async def receive_at_first_look(connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"again") -> None:
+    """Let the first poll of a wait find bytes: the peer is ahead."""
+    await peer.send_all(data)
+    assert await connection.receive() == data
+
+
+async def test_a_reader_that_is_behind_reads_without_a_pass(clock: Clock) -> None:
+    """A few times in a row, then other tasks run; and not before a poll has found its bytes at once."""
+    connection, peer = pair()
+    await peer.send_all(b"first")
+    assert connection.receive_now() is None
+    assert await connection.receive() == b"first"
+    await receive_at_first_look(connection, peer)
+    for _ in range(2):
+        for _ in range(MAX_EARLY_READS):
+            await peer.send_all(b"more")
+            assert connection.receive_now() == b"more"
+        await peer.send_all(b"last")
+        assert connection.receive_now() is None
+        with assert_checkpoints():
+            assert await connection.receive() == b"last"
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_a_reader_that_is_ahead_reads_in_its_turn(clock: Clock) -> None:
+    """If nothing was there, or a poll found nothing at first, no read is tried in advance."""
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    await receive_at_first_look(connection, peer)
+    assert connection.receive_now() is None
+    await peer.send_all(b"late")
+    assert connection.receive_now() is None
+    assert await connection.receive() == b"late"
+    assert await receive_late(connection, peer)
+    await peer.send_all(b"late")
+    assert connection.receive_now() is None
+    assert await connection.receive() == b"late"
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_bulk_is_not_read_in_advance(clock: Clock) -> None:
+    """A large read is the last one before a pass: decoding it takes long enough."""
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    await receive_at_first_look(connection, peer)
+    await peer.send_all(bytes(SMALL_READ + 1))
+    assert connection.receive_now() == bytes(SMALL_READ + 1)
+    await peer.send_all(b"more")
+    assert connection.receive_now() is None
+    assert await connection.receive() == b"more"
+    await peer.aclose()
+    await connection.aclose()
+
+
+async def test_the_end_and_a_reset_are_found_by_receive(clock: Clock) -> None:
+    """`receive_now` has no result for the end of the stream, and raises for a reset as `receive` does."""
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    await receive_at_first_look(connection, peer)
+    await peer.aclose()
+    assert connection.receive_now() is None
+    assert await connection.receive() is None
+    await connection.aclose()
+
+    connection, peer = pair()
+    await receive_first(connection, peer)
+    await receive_at_first_look(connection, peer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.read", reset)
+        with pytest.raises(trio.BrokenResourceError):
+            connection.receive_now()
+    await peer.aclose()
+    await connection.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        connection.receive_now()
 
 
 async def test_a_reader_never_polls_with_busy_poll_0(clock: Clock) -> None:

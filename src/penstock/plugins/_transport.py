@@ -71,6 +71,15 @@ class Connection(ABC):
         arrived. After that only `aclose` and `abort` are allowed.
         """
 
+    def receive_now(self) -> bytes | bytearray | None:
+        """Return what has arrived and `receive` would return next, without a wait; None for nothing, or to have `receive` called.
+
+        It saves a reader that is behind its peer a scheduler pass for each chunk. Called by the task that receives, which bounds neither
+        the number of calls nor their bytes: return None now and then, so that other tasks run. Optional: this method returns None, and so
+        it does at the end of the stream. Raises as `receive` does.
+        """
+        return None
+
     async def send_eof(self) -> None:
         """Tell the peer that nothing more will be sent, if `ConnectionFacts.half_close` says that this is possible. Checkpoints."""
         await trio.lowlevel.checkpoint()

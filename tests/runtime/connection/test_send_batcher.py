@@ -10,7 +10,7 @@ from penstock.api import ConnectionLost
 from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
 from penstock.runtime.connection import _requests
-from penstock.runtime.connection._requests import MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
+from penstock.runtime.connection._requests import DUE_FOR_EACH, MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
 from tests._real_time import HANGS_AFTER
 from tests.runtime._requests import Handlers
 
@@ -68,7 +68,7 @@ def test_the_last_woken_task_sends_for_the_others(clock: list[float]) -> None:
 def test_a_full_batch_does_not_wait_for_the_rest(clock: list[float]) -> None:
     """The peer has something to do meanwhile."""
     sent = Sent()
-    sent.batcher.woken = 1000
+    sent.batcher.woken = MAX_BATCH * DUE_FOR_EACH
     for _ in range(3 * MAX_BATCH):
         sent.batcher.message_queued()
     assert sent.times == 3
@@ -76,6 +76,65 @@ def test_a_full_batch_does_not_wait_for_the_rest(clock: list[float]) -> None:
     sent.batcher.woken = 1
     sent.batcher.task_resumed()
     assert sent.times == 4
+
+
+def test_sends_are_larger_while_many_tasks_are_due(clock: list[float]) -> None:
+    """Each has a share of them, so the last sends are small again."""
+    sent = Sent()
+    sent.batcher.woken = 200
+    sizes, queued = [], 0
+    while sent.batcher.woken:
+        sent.batcher.task_resumed()
+        before, queued = sent.times, queued + 1
+        sent.batcher.message_queued()
+        if sent.times > before:
+            sizes.append(queued)
+            queued = 0
+    assert sum(sizes) == 200
+    assert sizes[0] == 200 // (DUE_FOR_EACH + 1)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-3] == MAX_BATCH
+
+
+async def test_the_last_woken_task_sends_its_own_request_along(clock: list[float]) -> None:
+    """While the reader waits for the tasks: one send for all of them, whoever the scheduler runs first."""
+    for _ in range(10):  # the scheduler shuffles them
+        sent = Sent()
+
+        async def ask(sent: Sent = sent) -> None:
+            sent.batcher.task_resumed()
+            sent.batcher.message_queued()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask)
+            sent.batcher.woken = 3
+            await sent.batcher.gather()
+            assert sent.times == 1
+
+
+async def test_the_reader_sends_what_the_woken_tasks_leave(clock: list[float]) -> None:
+    """The last task may make no request, and a task that was counted by mistake may never come."""
+    for _ in range(10):
+        for woken in (3, 4):
+            sent = Sent()
+
+            async def ask(times: int, sent: Sent = sent) -> None:
+                sent.batcher.task_resumed()
+                for _ in range(times):
+                    sent.batcher.message_queued()
+
+            async with trio.open_nursery() as nursery:
+                for times in (1, 1, 0):
+                    nursery.start_soon(ask, times)
+                sent.batcher.woken = woken
+                await sent.batcher.gather()
+                assert 1 <= sent.times <= 2
+                assert sent.batcher.woken == woken - 3
+            seen = sent.times
+            sent.batcher.woken = 0
+            sent.batcher.message_queued()
+            assert sent.times == seen + 1  # nothing was left of them
 
 
 def test_a_message_waits_no_longer_than_the_delay(clock: list[float]) -> None:

@@ -86,7 +86,7 @@ class Reader:
             received = None
             if not self._lingered or self._may_linger():
                 try:
-                    received = await (self._connection.receive() if self._read_ahead is None else self._receive_ahead(self._read_ahead))
+                    received = await self._next_chunk()
                 except Exception as error:  # boundary: a transport may be a plugin
                     await self._end_in_turn(error)
             if received is None:
@@ -159,6 +159,15 @@ class Reader:
     def _may_linger(self) -> bool:
         is_orderly = self._session.close_reason[1] is None and not self._parts.over.is_set()
         return self._lingered < (ORDERLY_LINGER_BYTES if is_orderly else LINGER_BYTES)
+
+    async def _next_chunk(self) -> bytes | bytearray | None:
+        if self._read_ahead is not None:
+            return await self._receive_ahead(self._read_ahead)
+        batcher = self._parts.requests.batcher
+        # The answers that were just decoded have woken tasks. A single one needs nothing gathered: its next request goes out at once.
+        if batcher.woken > 1:
+            await batcher.gather()
+        return self._connection.receive_now() or await self._connection.receive()
 
     async def _pause_between_turns(self) -> None:
         if self._session.channel.state is ConnectionState.EXAMINING:
