@@ -153,7 +153,10 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return await self._next_turn()
 
     def batches(self) -> AsyncIterator[list[T]]:
-        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch."""
+        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch.
+
+        Over a connection and with a serializer a list has up to 256 elements: they are loaded when they are taken.
+        """
         return _Batches(self)
 
     async def _next_turn(self) -> T:
