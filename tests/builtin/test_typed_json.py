@@ -197,6 +197,26 @@ def test_an_element_arrives_as_an_object_of_its_type(kind: Any, element: Any, da
     assert (loaded, type(loaded)) == (element, type(element))
 
 
+@pytest.mark.parametrize(("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)])
+@pytest.mark.usefixtures("way")
+def test_elements_that_are_loaded_together_are_those_that_are_loaded_alone(kind: Any, element: Any, data: bytes) -> None:
+    """Or the list is refused, and each is loaded alone: msgspec refuses some that Python's json accepts."""
+    try:
+        assert typed(kind).loads_many([data, data]) == [element, element]
+    except Exception as refused:  # whatever msgspec raises
+        assert type(refused).__module__ == "msgspec"  # noqa: PT017  # most elements are not refused
+    assert typed(kind).loads_many([]) == []
+
+
+@pytest.mark.usefixtures("way")
+def test_an_element_that_is_too_large_is_refused_among_others() -> None:
+    """Before the fast decoder sees it."""
+    serializer = typed(list[Any])
+    deep = b"[" * 200 + b"]" * 200
+    with pytest.raises(ProtocolError, match="deep"):
+        serializer.loads_many([b"[1]", deep, b"[2]"])
+
+
 REFUSED: list[tuple[Any, bytes, str]] = [
     (Quote, b"[]", "Quote: expected an object, got a list"),
     (Quote, b'{"symbol":"a"}', "the field 'price' is missing"),

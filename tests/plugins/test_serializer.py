@@ -31,3 +31,19 @@ def test_the_repr_shows_the_name() -> None:
             return 1
 
     assert repr(Whole()) == "<serializer whole>"
+
+
+def test_elements_are_loaded_together_in_order() -> None:
+    """A serializer need not define it."""
+
+    class Whole(Serializer):
+        name = "whole"
+
+        def dumps(self, element: object, /) -> bytes:
+            return b""
+
+        def loads(self, data: bytes, /) -> object:
+            return data.decode()
+
+    assert Whole().loads_many([b"a", b"b"]) == ["a", "b"]
+    assert Whole().loads_many([]) == []

@@ -94,7 +94,12 @@ class _FastTypedJson(TypedJson):
         except Exception:  # boundary: msgspec, and properties that a user wrote; Python's json finds out why
             return super().dumps(element)
         # msgspec sends NaN as null. A null that is not the None of a field may be one, and Python's json refuses it.
-        if self._has_floats and b"null" in data and (self._count_none is None or self._count_none(element) != data.count(b"null")):
+        # `partition` and not `in`: that asks first whether b"null" is a number, and the answer is an exception. It takes 215 ns, this 80.
+        if (
+            self._has_floats
+            and data.partition(b"null")[1]
+            and (self._count_none is None or self._count_none(element) != data.count(b"null"))
+        ):
             return super().dumps(element)
         if len(data) > SHORT:
             self._text.check_written(data)
@@ -108,6 +113,13 @@ class _FastTypedJson(TypedJson):
         except Exception:  # boundary: msgspec, and a constructor that a user wrote; Python's json finds out why
             return super().loads(data)
         return self._not_null(element) if element is None else element
+
+    def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
+        for element in elements if max(map(len, elements), default=0) > SHORT else ():
+            if len(element) > SHORT:
+                self._text.check_received(element)
+        # In C. An element that msgspec refuses, or that is null, is loaded again by `loads`.
+        return list(map(self._decode, elements))
 
 
 def _count_none(classes: Sequence[type] | None, kind: Any) -> Callable[[Any], int] | None:

@@ -153,19 +153,19 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return await self._next_turn()
 
     def batches(self) -> AsyncIterator[list[T]]:
-        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch."""
+        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch.
+
+        Over a connection and with a serializer a list has up to 256 elements: they are loaded when they are taken.
+        """
         return _Batches(self)
 
     async def _next_turn(self) -> T:
         """Give other tasks a scheduler pass, then continue the slice, or take the next one."""
         await self._wait_readable()
         if not length_hint(self._slice):
-            arrived = self._arrived
-            if len(arrived) > self._slice_size:
-                part, self._arrived = arrived[: self._slice_size], arrived[self._slice_size :]
-            else:
-                part, self._arrived = arrived, []
-            self._count(part)
+            part = self._take(self._slice_size)
+            if not part:
+                raise self._ending()
             self._slice = iter(part)
         self._turn_ends = _now() + TURN_SECONDS
         return next(self._slice)
@@ -174,12 +174,23 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         await self._wait_readable()
         # There is no checkpoint from here to the return. So a cancelled read has taken nothing, and no element is lost.
         batch = list(self._slice)
-        more, self._arrived = self._arrived, []
-        self._count(more)
+        more = self._take(UNBOUNDED)
+        if not batch and not more:
+            raise self._ending()
         self._turn_ends = _now() + TURN_SECONDS
         if self._demand > 1:  # else there is no half to request ahead: the next element is requested when the reader asks for it
             self._renew_demand()
         return batch + more if batch else more  # usually `more` itself, without a copy
+
+    def _take(self, most: int) -> list[T]:
+        """Return up to `most` of the elements that have arrived, and count them. None only if the stream ends with that, in a subclass."""
+        arrived = self._arrived
+        if len(arrived) > most:
+            part, self._arrived = arrived[:most], arrived[most:]
+        else:
+            part, self._arrived = arrived, []
+        self._count(part)
+        return part
 
     def _count(self, part: list[T]) -> None:
         self._counted += len(part)

@@ -296,13 +296,32 @@ class Fickle(Plain):
 async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
     """The decoder cancels and fails its subscriber. The run that arrived counts as a whole, with the element behind the bad one."""
     service = Service()
-    service.publish("bad", [b"1", b"x", b"2"])
+
+    @service.publisher("bad")
+    async def bad() -> AsyncIterator[bytes]:
+        for element in (b"1", b"x", b"2"):
+            yield element
+        await trio.sleep_forever()
+
     here = Observer()
     async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
         with pytest.raises(ProtocolError):
             async with peer.subscribe("bad", serializer="json") as stream:
+                await trio.testing.wait_all_tasks_blocked()
                 assert [element async for element in stream]
     assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.CANCELLED, 3)]
+
+
+async def test_an_element_that_is_not_loaded_behind_the_completion_fails_the_reader_alone() -> None:
+    """The reader loads elements when it takes them. The publisher has completed before, and that is what is reported."""
+    service = Service()
+    service.publish("bad", [b"1", b"x", b"2"])
+    here = Observer()
+    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+        with pytest.raises(ProtocolError, match="element 1 "):
+            async with peer.subscribe("bad", serializer="json") as stream:
+                assert [element async for element in stream]
+    assert [(each.outcome, each.elements) for each in here.ended] == [(Outcome.COMPLETED, 3)]
 
 
 async def test_observers_of_connections_alone_cost_streams_nothing() -> None:

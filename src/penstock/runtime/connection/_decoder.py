@@ -9,10 +9,14 @@ Rules of this file:
 
 from collections.abc import Sequence
 from contextlib import suppress
+from types import NoneType
 from typing import Any, Final
 
 from penstock.api import Subscriber, Subscription, UsageError, held_of, on_fact_of, on_next_many_of
+from penstock.core import EndedSubscription
 from penstock.plugins import Registry, Serializer, load_error, loaded_none
+
+_ENDED: Final = EndedSubscription()
 
 BYTES: Final = "bytes"
 """The serializer that changes nothing."""
@@ -113,16 +117,19 @@ class AsAnnounced(Subscriber[Any]):
 
 
 class Decoder(Subscriber[bytes], Subscription):
-    """Turns bytes from the peer into elements."""
+    """Turns bytes from the peer into elements. A subscriber with `load_with` gets the bytes, and has them loaded when they are read."""
 
-    __slots__ = ("_position", "_serializer", "_subscriber", "_upstream")
-
-    _upstream: Subscription
+    __slots__ = ("_is_late", "_position", "_serializer", "_subscriber", "_upstream")
 
     def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
         self._serializer = serializer
-        self._position = 0  # of the next element
+        self._upstream: Subscription = _ENDED
+        self._position = 0  # of the next element that is loaded
+        load_with = getattr(subscriber, "load_with", None)
+        self._is_late = load_with is not None
+        if load_with is not None:
+            load_with(self.load)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -166,20 +173,14 @@ class Decoder(Subscriber[bytes], Subscription):
         subscriber = self._subscriber
         if subscriber is None:
             return
-        try:
-            loaded = self._serializer.loads(element)
-        except Exception as error:  # boundary: the serializer may be a plugin
-            # The peer is told to stop first: nothing that follows could be read either.
-            self.cancel()
-            subscriber.on_error(load_error(error, self._serializer, self._position, len(element)))
+        if self._is_late:
+            subscriber.on_next(element)
             return
-        # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
-        if loaded is None:
-            self.cancel()
-            subscriber.on_error(loaded_none(self._serializer, self._position, len(element)))
-            return
-        self._position += 1
-        subscriber.on_next(loaded)
+        loaded, error = self._load_each((element,))
+        if error is not None:
+            subscriber.on_error(error)
+        else:
+            subscriber.on_next(loaded[0])
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Take elements that arrived together."""
@@ -189,28 +190,55 @@ class Decoder(Subscriber[bytes], Subscription):
             for element in elements:
                 self.on_next(element)
             return
-        loads, loaded = self._serializer.loads, []
-        # boundary: the serializer may be a plugin. on_next loads the element that fails again, and reports the failure.
-        with suppress(Exception):
-            for element in elements:
-                value = loads(element)
-                if value is None:
-                    break
-                loaded.append(value)
-        self._position += len(loaded)
+        if self._is_late:
+            on_next_many(elements)
+            return
+        subscriber = self._subscriber
+        loaded, error = self.load(elements)
+        # Also if one failed: the elements in front of it are delivered, as with single calls of on_next.
         if loaded:
             on_next_many(loaded)
-        # None are left unless one failed, or was read as None: on_next loads that one again, and ends the stream with its error.
-        for element in elements[len(loaded) :]:
-            self.on_next(element)
+        if error is not None and subscriber is not None:
+            subscriber.on_error(error)
+
+    def load(self, elements: Sequence[bytes], /) -> tuple[list[Any], Exception | None]:
+        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return those in front of it, and its error."""
+        loaded: list[Any] = []
+        # boundary: the serializer may be a plugin. If it raises, the elements are loaded one by one, to find the one that fails.
+        with suppress(Exception):
+            loaded = self._serializer.loads_many(elements)
+        # Types and not `None in loaded`: that compares each element, and the comparison of a dataclass takes 0.2 us.
+        if len(loaded) != len(elements) or NoneType in set(map(type, loaded)):
+            return self._load_each(elements)
+        self._position += len(loaded)
+        return loaded, None
+
+    def _load_each(self, elements: Sequence[bytes]) -> tuple[list[Any], Exception | None]:
+        loads, loaded, error = self._serializer.loads, [], None
+        for element in elements:
+            try:
+                value = loads(element)
+            except Exception as failure:  # boundary: the serializer may be a plugin
+                error = load_error(failure, self._serializer, self._position, len(element))
+                break
+            # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
+            if value is None:
+                error = loaded_none(self._serializer, self._position, len(element))
+                break
+            self._position += 1
+            loaded.append(value)
+        if error is not None:
+            # The peer is told to stop first: nothing that follows could be read either.
+            self.cancel()
+        return loaded, error
 
     def on_error(self, error: BaseException, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
+        subscriber = self._leave()
         if subscriber is not None:
             subscriber.on_error(error)
 
     def on_complete(self, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
+        subscriber = self._leave()
         if subscriber is not None:
             subscriber.on_complete()
 
@@ -218,7 +246,12 @@ class Decoder(Subscriber[bytes], Subscription):
         self._upstream.request(n)
 
     def cancel(self, /) -> None:
-        if self._subscriber is not None:
-            # First: elements that are under way must not arrive any more.
-            self._subscriber = None
-            self._upstream.cancel()
+        upstream = self._upstream
+        # First: elements that are under way must not arrive any more.
+        if self._leave() is not None:
+            upstream.cancel()
+
+    def _leave(self) -> Subscriber[Any] | None:
+        """Drop both sides (rules 1.6, 3.13): a stream that was not read to its end still has `load`. Return the subscriber."""
+        subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
+        return subscriber
