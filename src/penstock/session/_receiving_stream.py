@@ -250,6 +250,11 @@ class ReceivingStream(Subscription):
         """Unsplit elements may come straight here: the stream is accepted, and no element is unfinished. The decoder asks."""
         return self.element_size >= 0 and not self._parts
 
+    @property
+    def takes_runs(self) -> bool:
+        """Elements of one length may come as an `EqualRun`. The decoder asks."""
+        return getattr(self._subscriber, "takes_runs", False)
+
     def held(self) -> int:
         """Return the price of the stream, and how many bytes of elements its subscriber has not read, if it can tell."""
         # The wait for one value is stream and subscriber in one, and has nothing unread.
