@@ -8,6 +8,7 @@ import pytest
 from penstock import blocking
 from penstock.api import (
     ConnectionLost,
+    EqualRun,
     IllegalDemand,
     ProtocolError,
     StreamState,
@@ -60,6 +61,26 @@ def test_batches_are_the_same_elements(peer: blocking.Peer) -> None:
     batches = [*peer.batches("numbers?count=5000", demand=64, timeout=SECONDS)]
     assert [element for batch in batches for element in batch] == [b"%d" % number for number in range(5000)]
     assert 0 < min(map(len, batches)) <= max(map(len, batches)) <= 64
+
+
+def test_runs_are_the_same_elements(peer: blocking.Peer) -> None:
+    """In lists of runs that are never empty; no list has more elements than the demand. Those of one length come in memory."""
+    lists = [*peer.runs("numbers?count=5000", demand=4096, timeout=SECONDS)]
+    runs = [run for each in lists for run in each]
+    assert [element for run in runs for element in run] == [b"%d" % number for number in range(5000)]
+    assert min(map(len, runs)) > 0
+    assert max(sum(map(len, each)) for each in lists) <= 4096
+    assert EqualRun in set(map(type, runs))
+
+
+def test_runs_can_be_left(peer: blocking.Peer) -> None:
+    """Closing the generator cancels the stream, and the connection serves others. A mistake in the arguments is raised at the call."""
+    runs = peer.runs("forever", demand=16, timeout=SECONDS)
+    next(runs)
+    runs.close()
+    assert sum(len(run) for each in peer.runs("numbers?count=5", timeout=SECONDS) for run in each) == 5
+    with pytest.raises(UsageError, match="demand=-1"):
+        peer.runs("forever", demand=-1)
 
 
 def test_demand_of_one_moves_one_element_at_a_time(peer: blocking.Peer) -> None:

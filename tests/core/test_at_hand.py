@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import UsageError
+from penstock.api import BytesList, UsageError
 from penstock.core import Source, as_source, from_channel, from_iterable, subscribe
 from penstock.core._at_hand import CollectionIterator, before_none
 from tests.core._foreign import Recorder
@@ -169,3 +169,9 @@ def test_none_is_found_without_comparing_elements() -> None:
     array = Array()
     assert before_none([array, None, 1])[0] is array
     assert [len(before_none(elements)) for elements in ([array, None, 1], [array, array], [None], [])] == [1, 2, 0, 0]
+
+
+def test_types_that_are_known_are_not_examined() -> None:
+    """What a log hands over was examined when it was appended."""
+    elements = BytesList([b"a", None])  # type: ignore[list-item]  # so that a look would be seen
+    assert before_none(elements) is elements

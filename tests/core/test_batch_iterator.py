@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import AlreadySubscribed, UsageError
+from penstock.api import AlreadySubscribed, BytesList, UsageError
 from penstock.core import Topic, as_source, collect, empty, from_batches, generate, subscribe
 from tests.core._helpers import quiet
 from tests.core.test_at_hand import Harness, Recorder
@@ -220,3 +220,16 @@ def test_a_source_that_is_not_pulled_is_refused(given: Any) -> None:
     """An operator does the same there."""
     with pytest.raises(UsageError, match=r"or write source\.flat_map\(lambda batch: batch\)$"):
         from_batches(given)
+
+
+@pytest.mark.parametrize("kind", [BytesList, list, tuple])
+async def test_elements_that_are_known_to_be_bytes_stay_known(nursery: trio.Nursery, kind: Any) -> None:
+    """A part of such a list is one, too, and that of another list is not."""
+    taken: list[Any] = []
+
+    class Many(Recorder):
+        def on_next_many(self, elements: Sequence[Any]) -> None:
+            taken.append(elements)
+
+    await Harness(nursery, from_batches([kind([b"a", b"b", b"c", b"d"])]), Many()).ask(3)
+    assert [type(each) for each in taken] == [BytesList if kind is BytesList else kind]

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
+from penstock.api import BytesList
 from penstock.core import collect
 from penstock.logs import Retention, RingLog
 from penstock.logs._ring_log import COMPACT_AT
@@ -88,3 +89,10 @@ async def test_a_long_replay_comes_in_lists(count: int) -> None:
     await log.append(numbered(0, count))
     lists = [list(each) async for each in log.lists(0, 0, count)]
     assert [len(each) for each in lists] == ([1] if count == 1 else [4_096, 904])
+
+
+async def test_elements_are_handed_over_as_known_bytes() -> None:
+    """`append` has examined their types, so nobody on their way does it again."""
+    log = RingLog(retention=Retention(max_count=10_000))
+    await log.append(numbered(0, 2))
+    assert [type(each) async for each in log.lists(0, 0, 2)] == [BytesList]

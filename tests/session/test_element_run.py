@@ -8,9 +8,10 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.api import BytesList
 from penstock.core import Scope, generate
 from penstock.session import SendingStream
-from penstock.session._element_sender import longest_beside
+from penstock.session._element_sender import longest_and_sum, longest_beside
 from penstock.session._prices import OBJECT_BYTES
 from penstock.testing import run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
@@ -392,3 +393,26 @@ def test_runs_of_all_lengths_cross_every_cut(lengths: list[int], pieces: list[in
     stream = pair.server.served[0]
     assert (stream.sent, stream.reserved, stream.available, stream.weight) == (len(elements) + 1, 0, 0, 0)
     assert pair.server.session.outbox.gathered == 0
+
+
+def test_the_types_of_known_bytes_are_not_examined() -> None:
+    """A list that a log has examined goes into the run as it is; any other list is examined."""
+    pair = Pair()
+    source, _ = open_stream(pair, 10)
+    source.emit(b"a")
+    subscriber = source.subscriber
+    assert isinstance(subscriber, SendingStream)
+    subscriber.on_next_many(BytesList([b"b", b"cc"]))
+    changing = bytearray(b"d")
+    subscriber.on_next_many(BytesList([b"e", changing]))  # type: ignore[list-item]  # so that a look would be seen
+    assert run_of(pair).elements[-1] is changing
+    subscriber.on_next_many([b"f", changing])
+    assert run_of(pair).elements[-1] is not changing
+
+
+@pytest.mark.parametrize(
+    "elements", [[b"a"], [b"aa", b"bb", b"cc"], [b"aa", b"b", b"cc"], [b"aa", b"bb", b"c"], [b"aa", b"b", b"cc", b"dd"]]
+)
+def test_lists_are_weighed(elements: list[bytes]) -> None:
+    """Of one length or of several, wherever the other length stands."""
+    assert longest_and_sum(elements) == (max(map(len, elements)), sum(map(len, elements)))

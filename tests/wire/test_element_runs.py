@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.api import EqualRun
 from penstock.protocols import reactivesocket, rsio
 from penstock.testing import FrameList, MessageList
 from penstock.wire import _element_runs as module
-from penstock.wire._element_runs import deliver_run, has_equal_headers, run_length
+from penstock.wire._element_runs import cut_short, deliver_run, has_equal_headers, run_length
 
 
 @given(st.lists(st.sampled_from([b"AAx", b"AAy", b"ABx", b"BAx"]), min_size=1, max_size=200), st.binary(max_size=2))
@@ -98,3 +99,97 @@ def test_a_run_is_looked_for_behind_three_equal_headers_with_room_for_two_more(e
     data = "".join(elements).encode()
     assert has_equal_headers(data, 0, 2, 3) is is_run
     assert has_equal_headers(b"BB" + data, 2, 2, 3) is is_run
+
+
+class RunStream(CollectingStream):
+    """Takes runs in memory."""
+
+    takes_runs = True
+
+    def receive_run(self, elements: Sequence[bytes]) -> None:
+        assert isinstance(elements, EqualRun)
+        assert len(elements.data) == len(elements) * elements.stride  # nothing of the chunk around it
+        super().receive_run(elements)
+
+
+def test_a_stream_that_takes_runs_gets_memory() -> None:
+    """A copy of the run alone: it may wait for long, and a chunk is up to 4,000 times as long."""
+    stream = RunStream()
+    assert deliver_run(b"before" + b"headaa" * 9 + b"tail12", 6, 4, 6, stream) == 60
+    assert stream.elements == [b"aa"] * 9
+
+
+def cut_by_hand(data: bytes, begin: bytes, most: int) -> tuple[list[bytes], int]:
+    """Return what `cut_short` may find, by one message after the other."""
+    pieces: list[bytes] = []
+    end = 0
+    while len(pieces) < most and data.startswith(begin, end) and len(data) > end + len(begin):
+        size = data[end + len(begin)]
+        after = end + len(begin) + 1 + size
+        if size > 127 or after > len(data):
+            break
+        pieces.append(data[end + len(begin) : after])
+        end = after
+    return pieces, end
+
+
+@given(
+    st.lists(st.one_of(st.text("ab!", max_size=130).map(str.encode), st.binary(max_size=30), st.just(bytes(127))), max_size=300),
+    st.text("ab!", max_size=9).map(str.encode),
+    st.integers(1, 300),
+)
+def test_short_messages_are_found_without_a_mistake(elements: list[bytes], rest: bytes, most: int) -> None:
+    """Also elements that contain the begin of a message: what is found is right, and ends in front of what has to be read by itself."""
+    begin = b"ab"
+    data = b"".join(begin + bytes([len(element)]) + element for element in elements) + rest
+    pieces, lengths, end = cut_short(data, 0, begin, most)
+    expected, _ = cut_by_hand(data, begin, most)
+    assert pieces == expected[: len(pieces)]
+    assert list(lengths) == list(map(len, pieces))
+    assert data[:end] == b"".join(begin + piece for piece in pieces)
+    has_begin = [begin in bytes([len(element)]) + element + begin[:1] for element in elements]
+    if len(pieces) < len(expected):
+        # The element that was left, or the one behind it, has the begin of a message, or ends with a part of one.
+        assert any(has_begin) or len(expected) == len(pieces) + 1 or begin in rest
+
+
+def test_all_messages_are_found_if_no_element_looks_like_one() -> None:
+    """Over all windows, and in the middle of a chunk."""
+    elements = [b"." * (number % 128) for number in range(3000)]
+    data = b"other" + b"".join(b"!\x01" + bytes([len(element)]) + element for element in elements) + b"%\x01"
+    pieces, lengths, end = cut_short(data, 5, b"!\x01", 2000)
+    assert [piece[1:] for piece in pieces] == elements[:2000]
+    assert len(lengths) == 2000
+    pieces, _, end = cut_short(data, end, b"!\x01", 2000)
+    assert [piece[1:] for piece in pieces] == elements[2000:]
+    assert data[end:] == b"%\x01"
+
+
+@pytest.mark.parametrize("length", [128, 200, 256, 300])
+def test_a_longer_element_ends_the_search(length: int) -> None:
+    """Its length has two bytes, so the byte in front of it is none."""
+    head = bytes([length & 0x7F | 0x80, length >> 7])
+    data = b"!!\x01a!!" + head + bytes(length) + b"!!\x01b"
+    assert cut_short(data, 0, b"!!", 9) == ([b"\x01a"], b"\x02", 4)
+    assert cut_short(data, 4, b"!!", 9) == ([], b"", 4)
+
+
+@pytest.mark.parametrize("count", [1, 3, 20, 300])
+def test_the_bytes_that_are_searched_are_in_proportion_to_the_run(count: int) -> None:
+    """A chunk of short runs of many streams is not searched again for each of them."""
+
+    class Counted(bytes):
+        searched = 0
+
+        def __getitem__(self, index):  # type: ignore[no-untyped-def]  # of bytes
+            found = bytes.__getitem__(self, index)
+            if isinstance(index, slice):
+                Counted.searched += len(found)
+            return found
+
+    data = Counted(b"".join((b"!a\x08" + bytes(8)) * count + (b"!b\x08" + bytes(8)) * count for _ in range(3000 // count)))
+    end = Counted.searched = 0
+    while end < len(data):
+        pieces, _, end = cut_short(data, end, bytes.__getitem__(data, slice(end, end + 2)), 1024)
+        assert len(pieces) == count
+    assert Counted.searched <= 5 * len(data) + 2 * (3000 // count) * 1024

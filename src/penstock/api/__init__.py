@@ -7,6 +7,7 @@ from penstock.api._batches import (
     AcceptsMany,
     AcceptsPacked,
     BatchingSubscriber,
+    BytesList,
     ConvertingSubscriber,
     SharedBatch,
     on_content_of,
@@ -82,6 +83,7 @@ from penstock.api._positions import (
 from penstock.api._printable import printable, quoted_text
 from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
+from penstock.api._runs import EqualRun, ShortRun
 from penstock.api._shown import shown
 from penstock.api._signal_tap import MakesTaps, SignalKind, SignalTap
 from penstock.api._stream_statistics import StreamState, StreamStatistics
@@ -106,6 +108,7 @@ __all__ = [
     "AuthRefused",
     "BatchingSubscriber",
     "ByteWindow",
+    "BytesList",
     "ChangesTargets",
     "ChecksLength",
     "ChecksSubscribes",
@@ -113,6 +116,7 @@ __all__ = [
     "ConnectionLost",
     "ConvertingSubscriber",
     "Credentials",
+    "EqualRun",
     "Extension",
     "ExtensionLink",
     "GoesWithStreams",
@@ -154,6 +158,7 @@ __all__ = [
     "SeesStreams",
     "SharedBatch",
     "SharedBytes",
+    "ShortRun",
     "SignalKind",
     "SignalTap",
     "SlowSubscriber",

@@ -24,6 +24,16 @@ class AcceptsMany(Protocol[T_contra]):
         """Receive `elements`, in order, as if `on_next` were called with each of them."""
 
 
+class BytesList(list[bytes]):
+    """Elements that are known to be objects of `bytes` exactly: nobody on their way examines their types again.
+
+    A log makes it, because it examines each element when it is appended. To look at the types of a list costs 45 ns an element, and the
+    pump and the sending stream each did so.
+    """
+
+    __slots__ = ()
+
+
 class AcceptsPacked(Protocol):
     """Takes elements of one fixed size as one piece of memory."""
 

@@ -1,11 +1,13 @@
 """The peer as a program sees it that blocks while it waits, and the block around its connection."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from time import monotonic
 from types import TracebackType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+
+import attrs
 
 from penstock.api import ConnectionLost, PlaceInStream
 from penstock.blocking._connection import Connection, connect_once
@@ -173,6 +175,25 @@ class Peer:
         """
         # Not a generator function itself: a mistake in the arguments is raised at the call.
         return read_batches(self.subscribe(publisher, **options))
+
+    def runs(
+        self,
+        publisher: str,
+        *,
+        demand: int = DEFAULT_DEMAND,
+        window_bytes: int | None = None,
+        start: PlaceInStream | None = None,
+        stop: PlaceInStream | None = None,
+        timeout: float | None = None,
+    ) -> Generator[list[Sequence[bytes]], None, None]:
+        """Return a generator of lists of all runs that have arrived: for readers that need no object for each element.
+
+        A run is an `EqualRun`, elements of one length in the memory in which they arrived, or a list of bytes. The first step opens the
+        stream, and closing the generator cancels it. The options are those of `subscribe`.
+        """
+        opening = stream_opening(self.settings, publisher, demand=demand, window_bytes=window_bytes, start=start, stop=stop)
+        # Not a generator function itself: a mistake in the arguments is raised at the call.
+        return read_batches(Stream(self, attrs.evolve(opening, in_runs=True), timeout))
 
     # --- requests
 

@@ -13,6 +13,8 @@ from typing import Final, Protocol, TypeVar
 
 import trio
 
+from penstock.api import BytesList
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -25,6 +27,9 @@ _NONE: Final = type(None)
 
 def before_none(elements: Sequence[T]) -> Sequence[T]:
     """Return the elements in front of the first None; all of them if None is not there."""
+    kind: type = type(elements)  # by itself, so that the type of the result does not change
+    if kind is BytesList:
+        return elements
     # By type and in C. `None in elements` would call `__eq__` of each, which some objects answer with an array.
     if _NONE not in set(map(type, elements)):
         return elements

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import trio
 
-from penstock.api import UsageError, shown
+from penstock.api import BytesList, UsageError, shown
 
 T = TypeVar("T")
 
@@ -32,7 +32,8 @@ class BatchIterator(AsyncIterator[T]):
         """Return up to `most` of the elements that are left of the present batch."""
         taken = self._batch[self._position : self._position + most]
         self._position += len(taken)
-        return taken
+        # The slice of a subclass of list is a list.
+        return cast("Sequence[T]", BytesList(cast("list[bytes]", taken))) if type(self._batch) is BytesList else taken
 
     async def __anext__(self) -> T:
         while self._position >= len(self._batch):

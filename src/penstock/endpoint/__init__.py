@@ -14,6 +14,7 @@ from penstock.endpoint._outcomes import Then
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.endpoint._reports import Report, log_failure, report
+from penstock.endpoint._run_buffer import RunBuffer
 from penstock.endpoint._settings import EndpointSettings, endpoint_settings
 from penstock.endpoint._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamCut, StreamEnd
 from penstock.endpoint._stream_place import StreamPlace
@@ -32,6 +33,7 @@ __all__ = [
     "PublishedIterator",
     "Report",
     "RequestOpening",
+    "RunBuffer",
     "StreamBuffer",
     "StreamCut",
     "StreamEnd",

@@ -7,6 +7,7 @@ import attrs
 from penstock.api import ByteWindow, Limits, Model, PlaceInStream, PositionedName, UsageError, shown
 from penstock.endpoint._answer import AnswerBuffer
 from penstock.endpoint._endpoint import Endpoint
+from penstock.endpoint._run_buffer import RunBuffer
 from penstock.endpoint._settings import EndpointSettings
 from penstock.endpoint._stream_buffer import StreamBuffer
 from penstock.endpoint._stream_place import StreamPlace
@@ -23,6 +24,8 @@ class StreamOpening:
     loader: Serializer | None
     window_bytes: int
     goes_on: bool
+    in_runs: bool = False
+    """The stream is read in runs."""
 
     def open(self, endpoint: Endpoint, buffer: StreamBuffer) -> None:
         """Subscribe over a connection, or go on over the next one. Call it when the outbox has room."""
@@ -31,7 +34,8 @@ class StreamOpening:
     def buffer(self, limits: Limits) -> StreamBuffer:
         """Return the consumer's end."""
         window, place = ByteWindow(self.window_bytes, limits.max_element), StreamPlace(self.name, goes_on=self.goes_on)
-        return StreamBuffer(demand=self.demand, loader=self.loader, window=window, place=place)
+        kind = RunBuffer if self.in_runs else StreamBuffer
+        return kind(demand=self.demand, loader=self.loader, window=window, place=place)
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ from typing import overload
 
 import trio
 
-from penstock.api import LimitExceeded, LogError, PlaceInStream, Positions, Subscriber, UsageError, on_fact_of
+from penstock.api import BytesList, LimitExceeded, LogError, PlaceInStream, Positions, Subscriber, UsageError, on_fact_of
 from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
@@ -227,7 +227,7 @@ class LogBase(Log):
                 continue
             elements = await self._read(index, position, state.latest if stop is None else min(stop, state.latest))
             position += len(elements)
-            yield elements
+            yield BytesList(elements)  # `append` has examined their types
 
 
 class LogSource(Source[bytes]):

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.api import Subscription
+from penstock.api import BytesList, Subscription
 from penstock.session._channel import MAX_ASKED, Channel, Outbox
 from penstock.session._demand_ledger import DemandLedger
 from penstock.session._element_run import CLOSED, ElementRun
@@ -38,6 +38,9 @@ _WITHOUT_PUBLISHER: Final = {SendingState.AWAITING_DEMAND, SendingState.AWAITING
 
 _ONLY_BYTES: Final = {bytes}
 
+TOO_LONG: Final = (1 << 62, 0)
+"""The longest length and the sum for elements of other types than bytes: no run accepts them."""
+
 TIMES_EXPECTED: Final = 4
 """A run accepts elements up to this number of times the expected length. JSON objects and lines of logs rarely vary more."""
 
@@ -48,6 +51,16 @@ ALWAYS_ACCEPTED: Final = 64
 def longest_beside(expected: int, most: int) -> int:
     """Return the length of the longest element that a run accepts if `expected` is the usual length, and `most` the limit."""
     return min(most, max(ALWAYS_ACCEPTED, expected * TIMES_EXPECTED))
+
+
+def longest_and_sum(elements: Sequence[bytes]) -> tuple[int, int]:
+    """Return the length of the longest element and the sum of all lengths. There is at least one element."""
+    # A list of lengths, its maximum and its sum take twice as long as a set of one length. Runs of different lengths usually differ here.
+    first = len(elements[0])
+    if len(elements[-1]) == len(elements[len(elements) // 2]) == first and len(set(map(len, elements))) == 1:
+        return first, first * len(elements)
+    lengths = list(map(len, elements))
+    return max(lengths), sum(lengths)
 
 
 def share(outbox: Outbox, high: int, room: int) -> int:
@@ -178,11 +191,12 @@ class ElementSender(DemandLedger, ABC):
             run = self.run
             # The first elements may have to open a run. From then on all go into it, if they are bytes and none is too long.
             if run is not None and run.longest >= 0:
-                rest = elements[position:]
-                lengths = list(map(len, rest)) if set(map(type, rest)) == _ONLY_BYTES else ()
-                if lengths and max(lengths) <= run.longest:
+                rest = elements[position:] if position else elements
+                longest, weight = TOO_LONG
+                if type(elements) is BytesList or set(map(type, rest)) == _ONLY_BYTES:
+                    longest, weight = longest_and_sum(rest)
+                if longest <= run.longest:
                     self._count_run()  # those before, so that these can be counted without a second look at their lengths
-                    weight = sum(lengths)
                     run.add(rest, weight)
                     self._note_counted(run, len(rest), weight)
                     if not self.reserved:

@@ -35,6 +35,8 @@ ANSWERED: Final = RECEIVING_MOVES[ReceivingState.REQUESTED, ReceivingEvent.COMPL
 ANNOUNCED: Final = -2
 """In the place of the size of elements: the stream is not accepted, and its serializer was announced. It needs no room of its own."""
 
+UNASKED: Final = "an element arrived that was not asked for"
+
 LARGEST_SUM: Final = 32
 """Elements of a run whose lengths are added up."""
 
@@ -122,7 +124,7 @@ class ReceivingStream(Subscription):
         """Deliver an element."""
         # rule 1.1. Checked before the subscriber: demand that a cancelled stream had is counted by its CancelledStream.
         if self.outstanding <= 0:
-            self._fail_overrun()
+            self.fail_contract(UNASKED)
         elif self._subscriber is not None:
             if self.outstanding < UNBOUNDED:
                 self.outstanding -= 1
@@ -169,7 +171,7 @@ class ReceivingStream(Subscription):
         """Deliver packed elements: as one piece of memory if the subscriber takes those, else one by one."""
         # A packed message is judged as a whole: none of its elements is delivered if one of them was not asked for.
         if count > self.outstanding:
-            self._fail_overrun()
+            self.fail_contract(UNASKED)
             return
         on_next_packed = on_next_packed_of(self._subscriber)
         if on_next_packed is not None and self._channel.incoming is None:
@@ -250,6 +252,11 @@ class ReceivingStream(Subscription):
         """Unsplit elements may come straight here: the stream is accepted, and no element is unfinished. The decoder asks."""
         return self.element_size >= 0 and not self._parts
 
+    @property
+    def takes_runs(self) -> bool:
+        """Elements of one length may come as an `EqualRun`. The decoder asks."""
+        return getattr(self._subscriber, "takes_runs", False)
+
     def held(self) -> int:
         """Return the price of the stream, and how many bytes of elements its subscriber has not read, if it can tell."""
         # The wait for one value is stream and subscriber in one, and has nothing unread.
@@ -276,7 +283,7 @@ class ReceivingStream(Subscription):
         if number in parts:
             return parts
         if self.outstanding <= 0:
-            self._fail_overrun()
+            self.fail_contract(UNASKED)
             return None
         parts.begin(number, channel.now, is_single_part=is_single_part)
         # The first part takes the demand of its element, so an element that never ends has used its share.
@@ -297,9 +304,6 @@ class ReceivingStream(Subscription):
             if self._window is not None:
                 self._window.received += len(element)
             self._subscriber.on_next(element)
-
-    def _fail_overrun(self) -> None:
-        self.fail_contract("an element arrived that was not asked for")
 
     def _cancel(self) -> None:
         was_sent = self.state is not ReceivingState.NEW

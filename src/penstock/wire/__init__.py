@@ -4,13 +4,14 @@ No I/O, no clock, no random numbers. May import `penstock.api` only. The codec o
 """
 
 from penstock.wire._buffered_decoder import BufferedDecoder
-from penstock.wire._element_runs import LONGEST_RUN, AcceptsRuns, deliver_run, has_equal_headers
+from penstock.wire._element_runs import LONGEST_RUN, AcceptsRuns, cut_short, deliver_run, has_equal_headers
 from penstock.wire._joined_runs import join_each, join_same, length_of_all
 
 __all__ = [
     "LONGEST_RUN",
     "AcceptsRuns",
     "BufferedDecoder",
+    "cut_short",
     "deliver_run",
     "has_equal_headers",
     "join_each",

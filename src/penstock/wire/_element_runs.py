@@ -13,8 +13,11 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from struct import iter_unpack
 from typing import Final, Protocol
+
+from penstock.api import EqualRun
 
 SHORTEST_RUN: Final = 4
 """A decoder looks for a run of equal headers only if the buffer has room for this number of elements behind the first."""
@@ -31,6 +34,17 @@ def has_equal_headers(data: bytes, start: int, head: int, stride: int) -> bool:
         return False
     header = data[start : start + head]
     return data.startswith(header, end) and data.startswith(header, end + stride)
+
+
+SHORT: Final = 127
+"""The largest length of an element that `cut_short` finds."""
+
+FIRST_WINDOW: Final = 1_024
+"""Bytes in which `cut_short` looks for messages at first. A run that ends early has cost no more than these."""
+
+_FIRST_BYTE: Final = itemgetter(0)
+_LESS_ONE: Final = bytes((number - 1) % 256 for number in range(256))
+"""For `bytes.translate`: each number less 1, because the first byte of a piece does not count itself."""
 
 
 class AcceptsRuns(Protocol):
@@ -50,6 +64,10 @@ def deliver_run(data: bytes, start: int, head: int, stride: int, stream: Accepts
     if count == 1:
         # receive_run promises two elements or more, and a list for one element costs more than the call.
         stream.receive_element(data[start + head : end])
+        return end
+    # Not a method of AcceptsRuns: most streams take lists, and a decoder is given streams of other modules, too.
+    if getattr(stream, "takes_runs", False):
+        stream.receive_run(EqualRun(data[start:end], head, stride))  # a copy: the run must not keep the whole chunk
         return end
     # `{head}x` skips the header in C. A list of slices takes twice as long. The memoryview keeps the run from being copied first.
     stream.receive_run([element for (element,) in iter_unpack(f"{head}x{stride - head}s", memoryview(data)[start:end])])
@@ -84,3 +102,55 @@ def _equal_headers(data: bytes, start: int, head: int, stride: int, count: int, 
             if not window:
                 break
     return window
+
+
+def cut_short(data: bytes, start: int, begin: bytes, most: int) -> tuple[list[bytes], bytes, int]:
+    """Return up to `most` neighbouring messages from `start` on: `begin`, one byte with a length up to 127, and an element of that length.
+
+    Each message is returned without `begin`, as a byte of length and the element. The other two values are the lengths of these pieces,
+    a byte for each, and the position behind the last message.
+    """
+    # `split` finds the messages in C. An element may have the bytes of `begin` as well, so a piece is taken only if its first byte says
+    # that it ends where the next one begins; the pieces before it were taken, so its own begin is right. The first
+    # piece that is not taken is left to the caller: a longer element, an element with these bytes, or one that is not complete.
+    pieces: list[bytes] = []
+    lengths, window = b"", FIRST_WINDOW
+    while (left := most - len(pieces)) > 0 and data.startswith(begin, start):
+        found = data[start : start + window].split(begin, left + 1)[1:]
+        part = _good_lengths(found)[:left]
+        good = len(part)
+        if good < min(left, len(found)) and found[good] and found[good][0] < min(len(found[good]), SHORT + 1):
+            # It is complete. Behind it stands another message, or a part of the begin of the next one.
+            found[good] = found[good][: found[good][0] + 1]
+            part += bytes([len(found[good])])
+            good += 1
+        pieces += found[:good]
+        lengths += part
+        start += sum(part) + good * len(begin)
+        # The last one is usually cut by the end of the window.
+        if not good or good < len(found) - 1:
+            break
+        # As in `run_length`: the bytes that are examined are in proportion to those of the run.
+        window *= 4
+    return pieces, lengths, start
+
+
+def _good_lengths(pieces: list[bytes]) -> bytes:
+    """Return the lengths of the pieces in front of the first one whose first byte is not its length, or is above 127."""
+    try:
+        lengths, firsts = bytes(map(len, pieces)), bytes(map(_FIRST_BYTE, pieces))
+    except (ValueError, IndexError):
+        # One of them has more than 255 bytes; or none, because `begin` stands twice.
+        lengths = bytes(min(len(piece), 0xFF) for piece in pieces)
+        firsts = bytes(piece[0] if piece else 0 for piece in pieces)
+    expected = lengths.translate(_LESS_ONE)
+    if firsts == expected and firsts.isascii():
+        return lengths
+    low, high = 0, len(pieces) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if firsts[:middle] == expected[:middle] and firsts[:middle].isascii():
+            low = middle
+        else:
+            high = middle - 1
+    return lengths[:low]

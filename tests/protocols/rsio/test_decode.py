@@ -318,6 +318,42 @@ def test_a_run_of_mixed_lengths_is_delivered_with_one_call(stream_id: int) -> No
     assert [len(call) for call in stream.calls] == [8, 3]
 
 
+class MemoryStream(RunStream):
+    """As `RunStream`, for runs in memory."""
+
+    takes_runs = True
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=140), st.text("!\x01.", max_size=140).map(str.encode)), min_size=1, max_size=200), st.booleans()
+)
+def test_any_lengths_arrive_as_lists_and_in_memory(elements: list[bytes], in_memory: bool) -> None:
+    """Also elements with the bytes of a header, long ones among short ones, and runs that are long enough to be searched for."""
+    stream = MemoryStream() if in_memory else RunStream()
+    decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=30_000))
+    decoder.feed(bytes(rsio.join_run(1, elements)) + rsio.encode(rsio.Goodbye()))
+    assert stream.elements == elements
+
+
+def test_short_elements_are_taken_in_memory_together() -> None:
+    """A run of them is one call; the same elements as lists are one call, too."""
+    elements = [b"%d" % number for number in (1, 10, *range(100, 1000))]
+    for stream in (MemoryStream(), RunStream()):
+        rsio.RsioDecoder(MessageList(), {1: stream}).feed(bytes(rsio.join_run(1, elements)))
+        assert stream.elements == elements
+        assert len(stream.calls) == 1
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_short_limit_holds_in_a_run(in_memory: bool) -> None:
+    """An element above it is refused, although its length takes one byte, and those in front of it arrive."""
+    stream = MemoryStream() if in_memory else RunStream()
+    decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=100))
+    with pytest.raises(ProtocolError, match="100"):
+        decoder.feed(bytes(rsio.join_run(1, [bytes(number) for number in range(102)])))
+    assert stream.elements == [bytes(number) for number in range(101)]
+
+
 def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
     """Each element is delivered once, as soon as it is whole."""
     elements = [b"", b"a", bytes(130), b"bb", b""]

@@ -11,16 +11,22 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
-from penstock.api import ProtocolError
+from penstock.api import ProtocolError, ShortRun
 from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio import _messages as messages
 from penstock.protocols.rsio._sink import RsioSink, WireStream
 from penstock.protocols.rsio._varint import NEED_MORE, decode_varint
-from penstock.wire import LONGEST_RUN, BufferedDecoder, deliver_run, has_equal_headers
+from penstock.wire import LONGEST_RUN, BufferedDecoder, cut_short, deliver_run, has_equal_headers
+
+SHORT: Final = 0x7F
+"""The largest length that takes one byte."""
+
+FIRST_OF_RUN: Final = 16
+"""Elements of a run that are cut one by one. If there are so many, more are likely to follow."""
 
 
 @attrs.frozen(kw_only=True)
@@ -115,29 +121,20 @@ class RsioDecoder(BufferedDecoder):
         """
         if stream.element_size or has_equal_headers(data, start, position - start, end - start):
             return deliver_run(data, start, position - start, end - start, stream)
-        begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._element
+        begin, longest = data[start:length_at], self._element
+        is_short = longest >= SHORT and position == length_at + 1
+        if is_short and getattr(stream, "takes_runs", False):
+            pieces, lengths, after = cut_short(data, start, begin, LONGEST_RUN)
+            if len(pieces) > 1:
+                stream.receive_run(ShortRun(b"".join(pieces), lengths))
+                return after
         elements = [data[position:end]]
-        append = elements.append  # local names: with two look-ups of attributes less an element takes 0.17 µs instead of 0.21
-        try:
-            while len(elements) < LONGEST_RUN:
-                position = end + head
-                if data[end:position] != begin:
-                    break
-                size = data[position]
-                position += 1
-                if size > 0x7F:
-                    high = data[position]
-                    position += 1
-                    if not 0 < high < 0x80:
-                        break
-                    size += (high - 1) << 7  # the top bit of the low byte counts 0x80 already
-                after = position + size
-                if after > last or size > longest:
-                    break
-                append(data[position:after])
-                end = after
-        except IndexError:
-            pass  # the bytes end inside a header
+        # A run that ends here has cost no search. In a long one an element takes 0.17 µs with the search, and 0.24 in the loop.
+        end = cut_each(data, end, begin, elements, FIRST_OF_RUN if is_short else LONGEST_RUN, longest)
+        if is_short and len(elements) == FIRST_OF_RUN:
+            pieces, _, end = cut_short(data, end, begin, LONGEST_RUN - FIRST_OF_RUN)
+            elements += [piece[1:] for piece in pieces]
+            end = cut_each(data, end, begin, elements, LONGEST_RUN, longest)
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
@@ -344,6 +341,35 @@ class RsioDecoder(BufferedDecoder):
         layout.ON_COMPLETE: _on_complete,
         layout.ON_ERROR: _on_error,
     }
+
+
+def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int) -> int:
+    """Append the elements of the messages from `end` on to `elements`, until there are `most`. Return the position behind the last one.
+
+    Each message has `begin`, a length up to `longest` in one byte or two, and the element.
+    """
+    head, last, append = len(begin), len(data), elements.append  # local names: with two look-ups less an element takes 0.17 µs and not 0.21
+    try:
+        while len(elements) < most:
+            position = end + head
+            if data[end:position] != begin:
+                break
+            size = data[position]
+            position += 1
+            if size > SHORT:
+                high = data[position]
+                position += 1
+                if not 0 < high < 0x80:
+                    break
+                size += (high - 1) << 7  # the top bit of the low byte counts 0x80 already
+            after = position + size
+            if after > last or size > longest:
+                break
+            append(data[position:after])
+            end = after
+    except IndexError:
+        pass  # the bytes end inside a header
+    return end
 
 
 def no_stream(subscriber: int) -> ProtocolError:

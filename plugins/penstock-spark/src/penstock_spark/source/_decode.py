@@ -21,6 +21,7 @@ import pyarrow.json
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.plugins import build_registry
 from penstock_spark.source._fitting import fitting
+from penstock_spark.source._runs import Runs, bytes_column
 
 PLAIN_TYPES: Final = (
     (pa.types.is_boolean, bool),
@@ -50,15 +51,15 @@ class Decoded(NamedTuple):
 class Decoder(Protocol):
     """Makes columns of elements. The row of an element that cannot be decoded has nulls."""
 
-    def decode(self, elements: list[bytes]) -> Decoded:
+    def decode(self, elements: Sequence[bytes]) -> Decoded:
         """Return the columns."""
 
 
 class RawDecoder:
     """The column ``value``: the bytes."""
 
-    def decode(self, elements: list[bytes]) -> Decoded:
-        return Decoded([pa.array(elements, pa.binary())])
+    def decode(self, elements: Sequence[bytes]) -> Decoded:
+        return Decoded([bytes_column(elements if isinstance(elements, Runs) else Runs([elements]))])
 
 
 class RowDecoder:
@@ -68,13 +69,13 @@ class RowDecoder:
         self._fields = [field.with_nullable(True) for field in fields]  # noqa: FBT003  # pyarrow names it so
         self._load_all = load_all
 
-    def decode(self, elements: list[bytes]) -> Decoded:
+    def decode(self, elements: Sequence[bytes]) -> Decoded:
         try:
             return Decoded(self._load_all(elements).flatten())
         except Exception:  # boundary: a serializer may be a plugin, and Arrow has many errors for bad data
             return self._one_by_one(elements)
 
-    def _one_by_one(self, elements: list[bytes]) -> Decoded:
+    def _one_by_one(self, elements: Sequence[bytes]) -> Decoded:
         rows, bad = [], []
         for index, element in enumerate(elements):
             try:
@@ -91,7 +92,7 @@ class ArrowDecoder:
     def __init__(self, fields: Sequence[pa.Field]) -> None:
         self._schema = pa.schema(fields)
 
-    def decode(self, elements: list[bytes]) -> Decoded:
+    def decode(self, elements: Sequence[bytes]) -> Decoded:
         tables, bad = [], []
         for index, element in enumerate(elements):
             try:
@@ -185,6 +186,7 @@ class _JsonRows:
     def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
         if self._has_maps:
             return pa.array([fitting(value, self._kind) for value in _mappings([json.loads(element) for element in elements])], self._kind)
+        elements = [*elements]  # they are looked at twice, and those of a run are cut out each time
         lines = elements if all(map(_is_line, elements)) else [_as_line(element) for element in elements]
         joined = b"\n".join(lines)
         reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)

@@ -8,10 +8,10 @@ Rules of this file:
 * A lost connection is made again, and the range goes on behind the last element. A range that ends early raises, so Spark repeats the task.
 """
 
-import itertools
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from itertools import chain, cycle
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._publisher import Publisher, digest_of
+from penstock_spark.source._runs import Runs
 from penstock_spark.source._settings import SourceSettings
 
 _log: Final = logging.getLogger("penstock.spark")
@@ -50,8 +51,8 @@ class Batches:
         self._schema = schema
         self._part = part
         self._decoder = decoder_of(settings.value_format, fields[:-1] if settings.keeps_corrupt else fields, settings.message_type)
-        self._waiting: list[bytes] = []
-        self._bytes = 0
+        self._waiting = Runs()
+        self._names: list[pa.Array] = []  # the columns of the longest batch so far: all batches have the same values, and share them
         self._since = 0.0
         self.position = part.start
         """The position behind the last element that was added."""
@@ -60,14 +61,13 @@ class Batches:
         """Add elements, and return whether a batch is due."""
         if not self._waiting:
             self._since = now
-        self._waiting += elements
-        self._bytes += sum(map(len, elements))
+        self._waiting.add(elements)
         self.position += len(elements)
-        return len(self._waiting) >= LEAST_ROWS or self._bytes >= MOST_BYTES or now - self._since >= LONGEST_WAIT
+        return len(self._waiting) >= LEAST_ROWS or self._waiting.size >= MOST_BYTES or now - self._since >= LONGEST_WAIT
 
     def take(self) -> pa.RecordBatch | None:
         """Return the elements that were added since the last call as a batch; None if there are none."""
-        elements, self._waiting, self._bytes = self._waiting, [], 0
+        elements, self._waiting = self._waiting, Runs()
         if not elements:
             return None
         if self._part.digest and self.position == self._part.stop and digest_of(elements[-1]) != self._part.digest:
@@ -82,7 +82,7 @@ class Batches:
     def _name(self) -> str:
         return f"partition {self._part.partition!r} of {self._part.stream!r}"
 
-    def _batch(self, elements: list[bytes], decoded: Decoded) -> pa.RecordBatch:
+    def _batch(self, elements: Sequence[bytes], decoded: Decoded) -> pa.RecordBatch:
         first = self.position - len(elements)
         if decoded.bad and not self._settings.keeps_corrupt:
             place, why = decoded.bad[0]
@@ -104,8 +104,10 @@ class Batches:
         offsets = np.arange(first, first + count, dtype=np.int64)
         if rows is not None:
             offsets = np.repeat(offsets, rows)
-        texts = [pa.repeat(pa.scalar(each, pa.string()), len(offsets)) for each in (self._part.stream, self._part.partition)]
-        return [*texts, pa.array(offsets)]
+        if not self._names or len(self._names[0]) < len(offsets):
+            names = (self._part.stream, self._part.partition)
+            self._names = [pa.repeat(pa.scalar(each, pa.string()), max(len(offsets), LEAST_ROWS)) for each in names]
+        return [*(column.slice(0, len(offsets)) for column in self._names), pa.array(offsets)]
 
 
 class Task(NamedTuple):
@@ -123,7 +125,7 @@ class Task(NamedTuple):
             yield from self._read_what_comes(batches)
             return
         failures = 0
-        for address in itertools.cycle(self.addresses):
+        for address in cycle(self.addresses):
             before = batches.position
             try:
                 yield from self._read_from(address, batches)
@@ -157,12 +159,13 @@ class Task(NamedTuple):
             return
         name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop, self.settings.subscription)
         client = self.settings.client
-        with client.connect(address) as peer, peer.subscribe(name, demand=self.settings.window, timeout=client.read_timeout) as stream:
-            for elements in stream.batches():
-                if batches.add(elements, monotonic()):
-                    batch = batches.take()
-                    if batch is not None:
-                        yield batch
+        with (
+            client.connect(address) as peer,
+            closing(peer.runs(name, demand=self.settings.window, timeout=client.read_timeout)) as arrived,
+        ):
+            for run in chain.from_iterable(arrived):
+                if batches.add(run, monotonic()) and (batch := batches.take()) is not None:
+                    yield batch
 
     def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the elements of a publisher without positions, until there are enough, or the time is over."""
@@ -199,7 +202,7 @@ class Task(NamedTuple):
         )
 
 
-def _corrupt(elements: list[bytes], decoded: Decoded) -> pa.Array:
+def _corrupt(elements: Sequence[bytes], decoded: Decoded) -> pa.Array:
     wrong = {each.place for each in decoded.bad}
     column: list[Any] = [element if index in wrong else None for index, element in enumerate(elements)] if wrong else [None] * len(elements)
     if decoded.rows is not None:
