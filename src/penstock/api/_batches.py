@@ -25,7 +25,7 @@ class AcceptsMany(Protocol[T_contra]):
 
 
 class BytesList(list[bytes]):
-    """Elements that are known to be objects of `bytes` exactly: nobody on their way examines their types again.
+    """Elements that are known to be objects of `bytes` exactly: their types need not be examined again on their way.
 
     A log makes it, because it examines each element when it is appended. To look at the types of a list costs 45 ns an element, and the
     pump and the sending stream each did so.
