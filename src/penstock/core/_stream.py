@@ -189,15 +189,14 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             part, self._arrived = arrived[:most], arrived[most:]
         else:
             part, self._arrived = arrived, []
-        self._count(part)
+        counted = self._number_in(part)
+        self._counted += counted
+        self._unrenewed += counted
         return part
 
-    def _count(self, part: list[T]) -> None:
-        self._counted += len(part)
-        self._unrenewed += len(part)
-
-    def _count_arrived(self) -> int:
-        return len(self._arrived)
+    def _number_in(self, part: list[T]) -> int:
+        """Return the number of elements in `part`."""
+        return len(part)
 
     async def _wait_readable(self) -> None:
         """Checkpoint, and return when there is an element to read. If there will be none, raise what ended the stream."""
@@ -255,7 +254,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def _fit_demand(self, window: ByteWindow) -> None:
         """Use as much of the demand as fits into the window by the size of the elements so far."""
-        arrived = self._count_arrived()
+        arrived = self._number_in(self._arrived)
         received = self._counted + arrived
         if received >= window.first:
             limit = window.demand(self._demand, received, length_hint(self._slice) + arrived)
@@ -315,7 +314,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
-        unread, arrived = length_hint(self._slice), self._count_arrived()
+        unread, arrived = length_hint(self._slice), self._number_in(self._arrived)
         buffered = unread + arrived
         received = self._counted + arrived
         is_open, now = bool(self._is_open), _now()

@@ -122,17 +122,9 @@ class RemoteStream(PositionedStream[T]):
 
     # --- counting
 
-    def _count(self, part: list[Any]) -> None:
-        # Demand is renewed by elements, also if a reader takes whole pieces.
-        counted = self._number_in(part)
-        self._counted += counted
-        self._unrenewed += counted
-
     def _number_in(self, part: list[Any]) -> int:
+        # Demand is renewed by elements, also if a reader takes whole pieces.
         return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
-
-    def _count_arrived(self) -> int:
-        return self._number_in(self._arrived)
 
 
 def _within(most: int, elements: Sequence[Any]) -> int:
