@@ -328,7 +328,7 @@ class MemoryStream(RunStream):
     st.lists(st.one_of(st.binary(max_size=140), st.text("!\x01.", max_size=140).map(str.encode)), min_size=1, max_size=200), st.booleans()
 )
 def test_any_lengths_arrive_as_lists_and_in_memory(elements: list[bytes], in_memory: bool) -> None:
-    """Also elements with the bytes of a header, long ones among short ones, and runs that are long enough to be searched for."""
+    """Also elements with the bytes of a header, long ones among short ones, and runs of many elements."""
     stream = MemoryStream() if in_memory else RunStream()
     decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=30_000))
     decoder.feed(bytes(rsio.join_run(1, elements)) + rsio.encode(rsio.Goodbye()))

@@ -25,9 +25,6 @@ from penstock.wire import LONGEST_RUN, BufferedDecoder, cut_short, deliver_run, 
 SHORT: Final = 0x7F
 """The largest length that takes one byte."""
 
-FIRST_OF_RUN: Final = 16
-"""Elements of a run that are cut one by one. If there are so many, more are likely to follow."""
-
 
 @attrs.frozen(kw_only=True)
 class WireLimits:
@@ -122,19 +119,14 @@ class RsioDecoder(BufferedDecoder):
         if stream.element_size or has_equal_headers(data, start, position - start, end - start):
             return deliver_run(data, start, position - start, end - start, stream)
         begin, longest = data[start:length_at], self._element
-        is_short = longest >= SHORT and position == length_at + 1
-        if is_short and getattr(stream, "takes_runs", False):
+        # For lists the search gains nothing over the loop: 240 and 250 ns an element.
+        if longest >= SHORT and position == length_at + 1 and getattr(stream, "takes_runs", False):
             pieces, lengths, after = cut_short(data, start, begin, LONGEST_RUN)
             if len(pieces) > 1:
                 stream.receive_run(ShortRun(b"".join(pieces), lengths))
                 return after
         elements = [data[position:end]]
-        # A run that ends here has cost no search. In a long one an element takes 0.17 µs with the search, and 0.24 in the loop.
-        end = cut_each(data, end, begin, elements, FIRST_OF_RUN if is_short else LONGEST_RUN, longest)
-        if is_short and len(elements) == FIRST_OF_RUN:
-            pieces, _, end = cut_short(data, end, begin, LONGEST_RUN - FIRST_OF_RUN)
-            elements += [piece[1:] for piece in pieces]
-            end = cut_each(data, end, begin, elements, LONGEST_RUN, longest)
+        end = cut_each(data, end, begin, elements, LONGEST_RUN, longest)
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
@@ -344,7 +336,7 @@ class RsioDecoder(BufferedDecoder):
 
 
 def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int) -> int:
-    """Append the elements of the messages from `end` on to `elements`, until there are `most`. Return the position behind the last one.
+    """Append the elements of the messages from `end` on to `elements`, until it has `most`. Return the position behind the last one.
 
     Each message has `begin`, a length up to `longest` in one byte or two, and the element.
     """
