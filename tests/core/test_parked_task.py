@@ -76,7 +76,7 @@ async def test_a_wake_from_a_foreign_thread_raises_and_changes_nothing(nursery: 
 
 
 async def test_woken_wakes_any_number_of_tasks_any_number_of_times() -> None:
-    """Trio refuses an outcome of its own that is used again."""
+    """Trio refuses to use one of its own outcomes twice."""
     parked: list[trio.lowlevel.Task] = []
 
     async def wait() -> None:
@@ -97,7 +97,7 @@ async def test_woken_wakes_any_number_of_tasks_any_number_of_times() -> None:
 
 
 async def test_woken_is_an_outcome_of_none() -> None:
-    """Whatever is done with an outcome, this one stands for None."""
+    """Each method of an outcome treats it as the value None."""
 
     def generator() -> Generator[int, None, None]:
         assert (yield 1) is None

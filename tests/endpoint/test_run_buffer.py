@@ -1,4 +1,4 @@
-"""The consumer's end of a stream that is read in runs: what arrived together stays together, and counts as its elements."""
+"""The consumer's end of a stream that is read in runs: elements that arrived together stay together, and each counts."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The log in memory: dropping, ages, and what it holds."""
+"""The log in memory: elements, dropping, and ages."""
 
 import pytest
 import trio
@@ -92,7 +92,7 @@ async def test_a_long_replay_comes_in_lists(count: int) -> None:
 
 
 async def test_elements_are_handed_over_as_known_bytes() -> None:
-    """`append` has examined their types, so nobody on their way does it again."""
+    """`append` has examined their types, so no part on their way does it again."""
     log = RingLog(retention=Retention(max_count=10_000))
     await log.append(numbered(0, 2))
     assert [type(each) async for each in log.lists(0, 0, 2)] == [BytesList]

@@ -139,7 +139,7 @@ def cut_by_hand(data: bytes, begin: bytes, most: int) -> tuple[list[bytes], int]
     st.integers(1, 300),
 )
 def test_short_messages_are_found_without_a_mistake(elements: list[bytes], rest: bytes, most: int) -> None:
-    """Also elements that contain the begin of a message: what is found is right, and ends in front of what has to be read by itself."""
+    """Also if elements contain the begin of a message: all that is found is right. The search ends where it could be wrong."""
     begin = b"ab"
     data = b"".join(begin + bytes([len(element)]) + element for element in elements) + rest
     pieces, lengths, end = cut_short(data, 0, begin, most)

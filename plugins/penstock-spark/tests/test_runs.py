@@ -1,4 +1,4 @@
-"""Elements become a column of bytes, in whatever runs they have arrived."""
+"""Elements become a column of bytes. The runs in which they have arrived make no difference."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""What a client opens on its peer, checked and prepared without I/O: a stream, or a request by name."""
+"""Streams, and requests by name, that a client opens on its peer: checked and prepared without I/O."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def stream_opening(  # the options of a subscription
         )
     loader = resolve_serializer(settings.registry, serializer, kind)
     opening = StreamOpening(name, demand, loader, window_bytes, goes_on=settings.reconnect is not None)
-    opening.buffer(settings.limits)  # a demand that is no number is refused here
+    opening.buffer(settings.limits)  # refuses a demand that is not a number
     return opening
 
 

@@ -86,7 +86,7 @@ class Upstream(Subscription):
 
 
 def late(serializer: Serializer, demand: int = 1024) -> tuple[RemoteStream[Any], Decoder, Upstream]:
-    """Return a stream, the decoder above it, and what that has subscribed to."""
+    """Return a stream, the decoder above it, and the publisher of that decoder."""
     stream, upstream = RemoteStream[Any](demand=demand), Upstream()
     decoder = Decoder(stream, serializer)
     decoder.on_subscribe(upstream)
@@ -94,7 +94,7 @@ def late(serializer: Serializer, demand: int = 1024) -> tuple[RemoteStream[Any],
 
 
 async def test_elements_are_loaded_when_the_reader_takes_them() -> None:
-    """As bytes they cost the collector nothing. No batch is longer than what is loaded at a time."""
+    """As bytes they cost the collector nothing. A batch has at most MOST_LOADED elements."""
     spy = Spy()
     stream, decoder, _ = late(spy)
     decoder.on_next_many([b"x"] * 600)
@@ -169,7 +169,7 @@ async def test_a_cancel_while_elements_are_loaded_drops_them() -> None:
 
 
 async def test_a_stream_that_was_not_read_does_not_keep_its_connection() -> None:
-    """It keeps what loads its elements, and that drops both sides with the end."""
+    """It keeps the decoder that loads its elements. The decoder drops both sides with the end."""
     stream, decoder, upstream = late(Spy())
     decoder.on_next(b"1")
     decoder.on_complete()
