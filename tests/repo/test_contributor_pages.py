@@ -11,6 +11,8 @@ PAGES = [
 ]
 # A place is the first cell of a row. `_rows_*.py` and `<family>` stand for several files, so they are left out.
 PLACE = re.compile(r"^\| `((?:src|tests|tck|docs|plugins|examples)/[\w./-]*|\w+\.(?:md|toml|py))`", re.MULTILINE)
+# A row about one file of tests, with the names in it that its second column tells a contributor to change: tables and sets.
+NAMES_IN_TESTS = re.compile(r"^\| `(tests/[\w/]+\.py)` \| (.+) \|$", re.MULTILINE)
 
 
 def test_each_place_that_a_page_names_exists() -> None:
@@ -18,6 +20,16 @@ def test_each_place_that_a_page_names_exists() -> None:
     places = [(page, place) for page in PAGES for place in PLACE.findall(text_of(page))]
     assert len(places) > 30  # the places are found
     refuse((f"{page}: {place}" for page, place in places if not (ROOT / place).exists()), "these places do not exist:")
+
+
+def test_each_name_that_a_page_tells_to_change_is_in_its_file() -> None:
+    """A set or a table of a test module that was renamed is renamed on the pages too."""
+    rows = [(page, *row) for page in PAGES for row in NAMES_IN_TESTS.findall(text_of(page))]
+    named = [(page, place, name) for page, place, text in rows for name in re.findall(r"`([A-Za-z_]\w+)`", text)]
+    assert len(named) > 5  # the names are found
+    refuse(
+        (f"{page}: {place}: {name}" for page, place, name in named if name not in text_of(Path(place))), "these files do not have the names:"
+    )
 
 
 def test_each_page_shows_code_that_has_been_run() -> None:
