@@ -32,6 +32,26 @@ def test_each_name_that_a_page_tells_to_change_is_in_its_file() -> None:
     )
 
 
+LIFE = Path("docs/explanation/life-of-an-element.md")
+STEP = re.compile(r"^\| \d+ \| `([\w/]+\.py)` \| `(\w+)\.(\w+)` \|", re.MULTILINE)
+
+
+def test_each_step_of_an_element_is_in_its_file() -> None:
+    """The page says which method of which class an element passes on its way from the socket."""
+    steps = STEP.findall(text_of(LIFE))
+    assert len(steps) == 10
+    files = {path: text_of(Path("src/penstock") / path) for path, _, _ in steps}
+    lost = [step for step in steps if f"class {step[1]}" not in files[step[0]] or f"def {step[2]}(" not in files[step[0]]]
+    refuse(lost, f"{LIFE} names methods that are not there:")
+
+
+def test_each_file_of_the_session_is_on_the_page_of_layers() -> None:
+    """The page lists the files of the session with their ideas."""
+    page = text_of(Path("docs/explanation/layers.md"))
+    modules = [path.name for path in (ROOT / "src/penstock/session").glob("_*.py") if path.name != "__init__.py"]
+    refuse((name for name in sorted(modules) if f"`{name}`" not in page), "docs/explanation/layers.md lacks these files of the session:")
+
+
 def test_each_page_shows_code_that_has_been_run() -> None:
     """A page includes its code from an example, a plugin or the source."""
     refuse((page for page in PAGES if "{literalinclude} ../../" not in text_of(page)), "these pages include no file:")
