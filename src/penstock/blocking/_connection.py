@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Nothing runs between two calls of the program: no thread, no signal. What has arrived waits in the socket, bounded by the demand.
+* Nothing runs between two calls of the program: no thread, no signal. Bytes that have arrived wait in the socket, bounded by the demand.
 * An interrupt (Ctrl-C) that arrives while the connection waits leaves it usable. One that arrives in any other place may have cut a
   message in two, so the connection is then closed without a goodbye.
 """

@@ -1,4 +1,4 @@
-"""What a client opens on its peer, checked and prepared without I/O: a stream, or a request by name."""
+"""A stream or a request by name that a client opens on its peer: checked and prepared without I/O."""
 
 from typing import Any
 
