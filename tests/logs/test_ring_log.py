@@ -1,4 +1,4 @@
-"""The log in memory: dropping, ages, and what it holds."""
+"""The log in memory: dropping, ages, and its elements."""
 
 import pytest
 import trio

@@ -27,9 +27,8 @@ def test_each_name_that_a_page_tells_to_change_is_in_its_file() -> None:
     rows = [(page, *row) for page in PAGES for row in NAMES_IN_TESTS.findall(text_of(page))]
     named = [(page, place, name) for page, place, text in rows for name in re.findall(r"`([A-Za-z_]\w+)`", text)]
     assert len(named) > 5  # the names are found
-    refuse(
-        (f"{page}: {place}: {name}" for page, place, name in named if name not in text_of(Path(place))), "these files do not have the names:"
-    )
+    lost = [f"{page}: {place}: {name}" for page, place, name in named if name not in text_of(Path(place))]
+    refuse(lost, "these files do not have the names:")
 
 
 LIFE = Path("docs/explanation/life-of-an-element.md")

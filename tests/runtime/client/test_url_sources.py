@@ -95,7 +95,7 @@ async def test_demand_without_end_is_told_as_such(autojump_clock: trio.testing.M
     ],
 )
 async def test_a_failure_ends_the_stream(url: str, error: type[Exception], text: str, autojump_clock: trio.testing.MockClock) -> None:
-    """An exception that is no PenstockError is the fault of the plugin, and so are elements that were not requested."""
+    """An exception of another type than PenstockError is the fault of the plugin, and so are elements that were not requested."""
     with pytest.raises(error, match=text):
         async with subscribe(url, registry=REGISTRY, demand=4) as stream:
             async for _ in stream:

@@ -22,7 +22,7 @@ def put(staging: Staging, staged: Attempt, *elements: bytes) -> Attempt:
 
 
 def test_attempts_are_found_by_partition_name_and_count() -> None:
-    """In the order of the partitions, whatever the order of the names."""
+    """In the order of the partitions, and not of the names."""
     staging = Staging(10_000, 60)
     second = put(staging, attempt("b", partition=1), b"2", b"3")
     first = put(staging, attempt("a"), b"1")
