@@ -180,7 +180,7 @@ class _Later:
 
 
 def test_a_client_sends_nothing_between_its_hello_and_the_verdict_but_credentials() -> None:
-    """Its subscribes follow."""
+    """The subscribes of the client are sent after the verdict."""
     raw = RawPeer(Role.CLIENT, extensions=[Auth(credentials=GOOD)])
     raw.session.subscribe("s", RecordingSubscriber(1))
     assert raw.receive() == [rsio.ClientHello(extensions=(2,))]
@@ -203,7 +203,7 @@ def test_a_client_gets_auth_refused_and_knows_that_nothing_was_done() -> None:
 
 
 def test_a_client_sends_no_credentials_to_a_server_that_examines_none() -> None:
-    """It leaves instead."""
+    """The client says goodbye, and its stream gets AuthRefused."""
     raw = RawPeer(Role.CLIENT, extensions=[Auth(credentials=GOOD)])
     subscriber = RecordingSubscriber(1)
     raw.session.subscribe("s", subscriber)

@@ -124,7 +124,7 @@ def test_elements_before_the_end_are_taken_before_it_is_raised() -> None:
 
 
 def test_a_failure_that_would_end_a_loop_is_wrapped() -> None:
-    """PEP 479."""
+    """StopIteration from a publisher becomes RuntimeError, as PEP 479 does it for generators."""
     buffer, _ = begun()
     buffer.on_error(StopIteration())
     with pytest.raises(RuntimeError, match="StopIteration"):

@@ -23,7 +23,7 @@ def test_an_extension_knows_the_peer_when_it_opens() -> None:
 
 
 def test_an_extension_gets_the_outcome_of_what_it_waits_for() -> None:
-    """The delegate awaits."""
+    """The delegate awaits the object, and calls the extension with the result."""
     pair, there = opened()
     outcomes = []
     there.link.await_result("awaitable", lambda result, error: outcomes.append((result, error)))  # type: ignore[arg-type]  # never awaited

@@ -110,7 +110,7 @@ def test_an_attempt_is_judged_by_the_words_of_the_server(reason: Exception, toke
 
 
 async def test_a_handover_is_due_when_the_server_has_answered() -> None:
-    """Not before."""
+    """Before the answer of the server the handover is not due."""
     handover = ClientHandover(FIRST, 7)
     assert not handover.is_asked
     handover.takeover.said = SECOND, 9

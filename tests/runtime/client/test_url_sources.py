@@ -112,7 +112,7 @@ async def test_leaving_the_stream_cancels_the_reader(autojump_clock: trio.testin
 
 
 async def test_options_reach_the_scheme(autojump_clock: trio.testing.MockClock) -> None:
-    """Credentials above all."""
+    """The scheme gets the same credentials object that the program has given."""
     plugin = Plugin()
     credentials = Credentials.bearer("x")
     async with subscribe("count://to/1", registry=build_registry([plugin]), credentials=credentials) as stream:

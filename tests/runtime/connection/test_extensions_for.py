@@ -86,7 +86,7 @@ def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object
 
 
 def test_two_extensions_with_one_code_are_both_left_out() -> None:
-    """Both are reported."""
+    """Both extensions are reported by their names."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
     assert names == ["content", "drain", "keepalive", "position", "requests"]
     assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]

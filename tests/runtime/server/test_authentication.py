@@ -163,7 +163,7 @@ def test_credentials_that_cannot_arrive_are_refused_at_the_call(extra: Any) -> N
 
 
 def test_setup_and_credentials_exclude_each_other() -> None:
-    """On both sides."""
+    """A client cannot give both, and a service cannot examine both."""
     with pytest.raises(UsageError, match="one place"):
         penstock.connect("reactivesocket+memory://a", setup=b"x", credentials=Credentials.bearer("y"))
     with pytest.raises(UsageError, match="give one of them"):

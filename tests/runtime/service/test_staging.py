@@ -81,7 +81,7 @@ def test_an_earlier_run_of_a_batch_makes_room() -> None:
 
 
 def test_an_old_attempt_makes_room_when_it_is_needed() -> None:
-    """Not before."""
+    """An old attempt is kept until its room is needed."""
     staging = Staging(2 * ATTEMPT_BYTES, 60)
     other = BatchId("another", 1)
     put(staging, attempt("old", batch=other, began=0.0))

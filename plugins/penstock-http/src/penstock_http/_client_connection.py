@@ -137,7 +137,7 @@ class ClientConnection:
             try:
                 event = self._parser.next_event()
             except h11.RemoteProtocolError as error:
-                raise ConnectionLost(f"the answer is no sound HTTP/1.1: {error}") from None
+                raise ConnectionLost(f"the answer is not valid HTTP/1.1: {error}") from None
             if isinstance(event, h11.ConnectionClosed):
                 raise ConnectionLost("the server has ended the connection")
             if event is not h11.NEED_DATA:

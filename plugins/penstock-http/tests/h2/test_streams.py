@@ -175,7 +175,7 @@ async def test_other_tasks_run_between_many_small_frames(ends: Any, autojump_clo
 
 
 async def test_a_part_can_be_taken(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """The rest stays."""
+    """The bytes that are not taken stay for the next calls."""
     own, theirs = await ends.open()
     await ends.client.outgoing.send(own, b"abcdef")
     with assert_checkpoints():
