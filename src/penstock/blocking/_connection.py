@@ -36,7 +36,7 @@ class Connection:
         self._is_cut = True
         try:
             result = act(*arguments, **options)
-        # It is raised again. Only an interrupt may have cut the act in two, and that is not an Exception.
+        # Only an interrupt may have cut the act in two, and that is not an Exception. So the connection stays usable.
         except Exception:
             self._is_cut = False
             raise
