@@ -54,7 +54,7 @@ def test_sound_extensions_are_negotiated() -> None:
 
 
 def test_a_server_without_a_log_does_not_offer_positions() -> None:
-    """What the program gave stays."""
+    """An extension that the program gave stays."""
     found = extensions_for(build_registry(), None, print)
     assert [each.name for each in if_used(found, has_logs=True).offered] == ["content", "drain", "keepalive", "position", "requests"]
     assert [each.name for each in if_used(found, has_logs=False).offered] == ["content", "drain", "keepalive", "requests"]
