@@ -22,7 +22,7 @@ async def authenticate(scheme: str, credentials: bytes, _peer: PeerIdentity) -> 
 
 
 def authorize(user: str, name: str) -> bool:
-    """Return whether a user may open a name: its own orders, and what is public."""
+    """Return whether a user may open a name: its own orders, and public names."""
     return name in {"news", f"orders/{user}"}
 
 

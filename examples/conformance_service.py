@@ -34,7 +34,7 @@ async def failing() -> AsyncIterator[bytes]:
 
 @service.publisher("relay")
 async def relay(identity: PeerIdentity) -> AsyncIterator[bytes]:
-    if not servers:  # `penstock serve` runs the server: say that there is no such publisher
+    if not servers:  # `penstock serve` runs the server: say that it has no such publisher
         raise penstock.NotAvailable
     (client,) = (peer for server in servers for peer in server.peers if peer.identity is identity)
     async with client.subscribe("tck", demand=4) as stream:

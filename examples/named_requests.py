@@ -1,4 +1,4 @@
-"""Requests by name: many handlers, each with a payload and an answer of its own type, over both protocols."""
+"""Requests by name: many handlers, each with its own types of payload and answer, over both protocols."""
 
 from dataclasses import dataclass
 from functools import partial

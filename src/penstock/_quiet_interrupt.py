@@ -1,8 +1,8 @@
 """Ctrl-C while the command ``penstock`` starts or ends: status 130, and no traceback.
 
-`penstock.cli.main` handles an interrupt itself. It runs only when all modules are imported, which takes some tenths of a second, and a user
-who has mistyped a command presses Ctrl-C then. Python imports this package before its `__main__`, so an ``except`` there is too late: only
-a hook that is set before the other imports is early enough.
+`penstock.cli.main` handles an interrupt itself. It runs only when all modules are imported, which takes some tenths of a second. If the
+command was mistyped, a user presses Ctrl-C in that time. Python imports this package before its `__main__`, so an ``except`` there is too
+late: only a hook that is set before the other imports is early enough.
 
 Rules of this file:
 

@@ -74,7 +74,7 @@ async def _check_requirement(fault: str) -> str:
 
 
 async def test_the_scripted_server_keeps_the_requirement(autojump_clock) -> None:
-    """Without a fault."""
+    """A server without a fault passes the check of the page."""
     assert await _check_requirement("") == "skipped, and the stream continued"
 
 

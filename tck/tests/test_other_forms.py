@@ -39,13 +39,13 @@ def test_a_fault_of_a_publisher_is_caught_in_another_form(fault: str, form: str)
 
 @pytest.mark.parametrize(("fault", "form"), list(zip(SUBSCRIBER_FAULTS, cycle(SUBSCRIBERS), strict=False)))
 def test_a_fault_of_a_subscriber_is_caught_in_another_form(fault: str, form: str) -> None:
-    """The check fails."""
+    """The check that `SUBSCRIBER_FAULTS` names for this fault fails."""
     assert fails(subscriber_verification(form, fault), SUBSCRIBER_FAULTS[fault])
 
 
 @pytest.mark.parametrize("fault", PROCESSOR_FAULTS)
 def test_a_fault_of_a_processor_is_caught_in_another_form(fault: str) -> None:
-    """The check fails."""
+    """The check that `PROCESSOR_FAULTS` names for this fault fails."""
     assert fails(processor_verification(fault), PROCESSOR_FAULTS[fault])
 
 

@@ -1,4 +1,4 @@
-"""Publishers and subscribers with threads are verified: there is no false alarm, and their faults are found."""
+"""Publishers and subscribers with threads are verified without a false alarm, and their faults are found."""
 
 import pytest
 from penstock_tck import Outcome, Verification, run_checks

@@ -6,7 +6,7 @@ from penstock.api import Credentials, UsageError
 
 
 def test_each_scheme_has_its_bytes() -> None:
-    """As docs/reference/rsio.md says."""
+    """The credentials of each scheme are encoded as docs/reference/rsio.md says."""
     assert Credentials.bearer("token") == Credentials("bearer", b"token")
     assert Credentials.bearer(b"\xff") == Credentials("bearer", b"\xff")
     assert Credentials.basic("é", "a:b") == Credentials("basic", "é:a:b".encode())

@@ -25,7 +25,7 @@ def test_limits_are_frozen() -> None:
 
 
 def test_limits_are_given_by_name() -> None:
-    """Forty-seven numbers by position could not be read."""
+    """Fifty numbers by position could not be read."""
     with pytest.raises(TypeError):
         Limits(1.0)  # type: ignore[misc]  # the test is that this raises
 
@@ -50,7 +50,7 @@ def test_a_limit_that_makes_no_sense_is_refused(name: str) -> None:
 
 
 def test_the_bound_on_idle_subscriptions_may_be_left_out() -> None:
-    """None means unbounded."""
+    """None means that idle streams have no bound."""
     assert Limits(idle_subscription_age=None).idle_subscription_age is None
 
 

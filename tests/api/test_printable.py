@@ -24,7 +24,7 @@ def test_letters_of_all_scripts_stay() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 500, "\x1b" * 500, "\U0010ffff" * 500])
 def test_a_long_text_is_cut(text: str) -> None:
-    """The escapes count."""
+    """The bound counts characters after escaping."""
     assert len(printable(text, 50)) == 50
     assert printable(text, 50).endswith("...")
     assert len(quoted_text(text, 50)) == 52

@@ -16,7 +16,7 @@ class OddInt(int):
 
 
 def test_a_short_value_is_shown_unchanged() -> None:
-    """As its repr."""
+    """A short value is shown as its repr."""
     assert shown("x") == "'x'"
     assert shown(2**63) == "9223372036854775808"
 

@@ -21,7 +21,7 @@ class Quote:
 
 
 class Served:
-    """What the server has seen."""
+    """The requests and signals that the server has seen."""
 
     def __init__(self) -> None:
         self.most_outstanding = 0
@@ -135,7 +135,7 @@ def serving(
     limits: penstock.Limits | None = None,
     credentials: penstock.Credentials | None = None,
 ) -> Iterator[Served]:
-    """Run a server in a thread; yield its URL and what it has seen."""
+    """Run a server in a thread; yield its URL and its record."""
     served, ready = Served(), threading.Event()
     failures: list[BaseException] = []
 

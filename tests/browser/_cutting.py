@@ -40,7 +40,7 @@ class CuttingRelay:
             async for data in server:
                 found = [marker for marker in self._markers if marker in passed + data]
                 passed += data
-                # What is behind the marker is lost: the event after it, or a part of one.
+                # Everything behind the marker is lost: the event after it, or a part of one.
                 end = len(data) if not found else len(data) - len(passed) + passed.index(found[0]) + len(found[0])
                 await client.send_all(data[: max(0, end)])
                 if found:

@@ -1,4 +1,4 @@
-"""A web server for a few fixed pages, so that a test's page has an origin of its own."""
+"""A web server for a few fixed pages, so that the page of a test has its own origin."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress

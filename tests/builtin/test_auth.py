@@ -65,7 +65,7 @@ def test_good_credentials_get_a_verdict_and_early_subscribes_are_served_after_it
     ],
 )
 def test_all_wrong_credentials_get_the_same_refusal_after_the_same_time(body: bytes) -> None:
-    """One goodbye, and no verdict. What came early is dropped."""
+    """One goodbye, and no verdict. Early messages are dropped."""
     raw = server()
     raw.send(SUBSCRIBE, rsio.ExtensionMessage(type=0x42, body=body))
     assert_refused_after_the_delay(raw)
@@ -180,7 +180,7 @@ class _Later:
 
 
 def test_a_client_sends_nothing_between_its_hello_and_the_verdict_but_credentials() -> None:
-    """Its subscribes follow."""
+    """The subscribes of the client are sent after the verdict."""
     raw = RawPeer(Role.CLIENT, extensions=[Auth(credentials=GOOD)])
     raw.session.subscribe("s", RecordingSubscriber(1))
     assert raw.receive() == [rsio.ClientHello(extensions=(2,))]
@@ -203,7 +203,7 @@ def test_a_client_gets_auth_refused_and_knows_that_nothing_was_done() -> None:
 
 
 def test_a_client_sends_no_credentials_to_a_server_that_examines_none() -> None:
-    """It leaves instead."""
+    """The client says goodbye, and its stream gets AuthRefused."""
     raw = RawPeer(Role.CLIENT, extensions=[Auth(credentials=GOOD)])
     subscriber = RecordingSubscriber(1)
     raw.session.subscribe("s", subscriber)
@@ -298,7 +298,7 @@ def showing() -> RawPeer:
 
 
 def test_a_server_shows_its_credentials_behind_its_verdict_and_serves_behind_that_of_the_client() -> None:
-    """What the client has sent early waits for its verdict."""
+    """Early messages of the client wait for its verdict."""
     raw = showing()
     raw.send(message(GOOD), SUBSCRIBE)
     assert raw.receive() == [VERDICT, message(OF_SERVER)]
@@ -320,7 +320,7 @@ def test_a_client_that_is_refused_never_sees_the_credentials_of_the_server(liste
 
 
 def test_a_client_sends_no_request_before_the_server_is_let_in() -> None:
-    """With credentials of its own, and then without: those have an empty scheme."""
+    """With its own credentials, and then without: those have an empty scheme."""
     for own, shown in ((GOOD, GOOD), (None, Credentials(""))):
         raw, _ = examining(credentials=own)
         assert raw.receive() == [message(shown)]

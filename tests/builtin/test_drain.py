@@ -72,7 +72,7 @@ def test_a_peer_without_the_extension_gets_the_refusals_only() -> None:
 
 
 def test_a_refusal_behind_the_message_says_that_nothing_was_done() -> None:
-    """`Reconnect` asks again."""
+    """The refusal is temporary, so `Reconnect` asks again."""
     raw, subscriber = client()
     raw.send(MESSAGE, rsio.OnError(subscriber=0, error="draining"))
     (error,) = subscriber.ends

@@ -10,5 +10,5 @@ def test_each_transport_is_offered_once() -> None:
 
 
 def test_each_serializer_is_offered_once() -> None:
-    """By its name."""
+    """The hook returns one serializer for each name."""
     assert sorted(serializer.name for serializer in penstock_serializers()) == ["bytes", "json", "text"]

@@ -12,7 +12,7 @@ SERIALIZER = TextSerializer()
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_is_restored(element: str) -> None:
-    """From its UTF-8."""
+    """A text is sent as UTF-8 and read back."""
     data = SERIALIZER.dumps(element)
     assert data == element.encode()
     assert SERIALIZER.loads(data) == element

@@ -355,7 +355,7 @@ def test_further_fields_are_skipped() -> None:
     ids=str,
 )
 def test_a_type_that_cannot_be_read_is_refused_before_any_element(kind: Any, says: str | None) -> None:
-    """With advice."""
+    """The UsageError says what to give instead."""
     if says is None:
         assert typed(kind).loads(b"[1]") == [1]
         return
@@ -364,7 +364,7 @@ def test_a_type_that_cannot_be_read_is_refused_before_any_element(kind: Any, say
 
 
 def test_a_field_of_an_unsupported_type_is_named() -> None:
-    """With its class."""
+    """The UsageError names the class and the field."""
 
     @dataclasses.dataclass
     class Signal:

@@ -72,7 +72,7 @@ def test_a_sound_record_has_status_0_and_its_reports(
         "1 streams without an end, 7 lost rows",
         "no violations",
     ]
-    assert err == "starting Spark\n"  # a line each five seconds, where there is no terminal
+    assert err == "starting Spark\n"  # a line each five seconds, without a terminal
     assert (tmp_path / "r.html").read_text() == f"<h1>{tmp_path}</h1>"
     assert json.loads((tmp_path / "r.json").read_text()) == SOUND
     assert _Session.stopped == 1

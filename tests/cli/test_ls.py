@@ -79,7 +79,7 @@ def test_a_description_that_is_none_is_a_fault_of_the_server(entry: object) -> N
 
 
 async def test_a_list_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At `MOST` entries."""
+    """The command reads at most `MOST` entries."""
     monkeypatch.setattr("penstock.cli._ls.MOST", 3)
     with pytest.raises(Exception, match="more than 3"):
         await listed(service_with(), "memory://ls")

@@ -49,7 +49,7 @@ def test_a_text_with_every_character_of_unicode_fills_no_table() -> None:
 
 @given(st.text(st.characters()))
 def test_escaped_json_has_the_same_value(text: str) -> None:
-    """Lone surrogates included."""
+    """JSON with escapes is read as the same text, also with lone surrogates."""
     assert json.loads(printable_json(json.dumps(text, ensure_ascii=False))) == text
 
 

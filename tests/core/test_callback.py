@@ -247,7 +247,7 @@ def test_the_same_subscription_twice_is_cancelled_and_reported() -> None:
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error"])
 def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
-    """Rule 2.13."""
+    """Rule 2.13: the handlers of the user are not called."""
     harness = CallbackHarness().open()
     with pytest.raises(TypeError, match=rf"^{signal}\(None\): .*\(rule 2\.13\)$"):
         getattr(harness.subscriber, signal)(None)
@@ -280,7 +280,7 @@ def test_an_ended_subscriber_keeps_no_publisher(end: str) -> None:
 
 
 def test_the_repr_shows_the_state() -> None:
-    """New, live, over."""
+    """A callback subscriber is new, live or over."""
     harness = CallbackHarness()
     assert repr(harness.subscriber) == "<callback subscriber new>"
     harness.open()

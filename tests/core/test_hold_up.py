@@ -1,4 +1,4 @@
-"""The bound on how long a subscriber may hold up all others: what is accepted, and which bound a subscriber has."""
+"""The bound on how long a subscriber may hold up all others: the values that are accepted, and the bound that a subscriber has."""
 
 from math import inf, nan
 from typing import Any
@@ -49,7 +49,7 @@ async def test_a_subscriber_of_a_publisher_has_the_bound_of_its_scope(nursery: t
 
 
 async def test_a_topic_sees_the_bound_through_a_publisher_in_front_of_it(nursery: trio.Nursery, autojump_clock) -> None:
-    """A program may wrap a topic into a publisher of its own, and so may `Source.publisher`."""
+    """A program may wrap a topic into another publisher, and so may `Source.publisher`."""
     topic: Topic[int] = Topic()
     seen = BoundSeen()
     from_publisher(topic.publisher(nursery)).attach(Recorder(), Scope(nursery, max_hold_up=4))

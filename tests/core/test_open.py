@@ -216,7 +216,7 @@ async def test_no_task_runs_when_the_block_has_been_left(autojump_clock, source,
 
 
 async def test_leaving_waits_for_the_generators_own_cleanup(autojump_clock) -> None:
-    """Within its deadline."""
+    """The block waits as long as the generator cleans up, within `cleanup_timeout`."""
     async with subscribe(slow_in_cleanup, demand=1) as stream:
         await anext(stream)
         started = trio.current_time()

@@ -1,4 +1,4 @@
-"""The position of the next element: what the reader has taken counts, and not what has arrived."""
+"""The position of the next element: elements that the reader has taken count, and not those that have arrived."""
 
 from penstock.api import Positions
 from penstock.core import PositionedStream

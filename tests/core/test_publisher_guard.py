@@ -80,7 +80,7 @@ def test_a_subscription_after_the_cancel_is_cancelled() -> None:
 
 
 def test_a_second_subscription_is_cancelled_and_the_first_goes_on() -> None:
-    """Rule 2.5."""
+    """Rule 2.5: a subscriber has one subscription."""
     harness, first = answered()
     second = CallRecorder()
     harness.guard.on_subscribe(second)

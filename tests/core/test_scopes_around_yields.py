@@ -277,7 +277,7 @@ async def test_a_timeout_around_the_last_yield_completes_the_stream(nursery, aut
 
 
 async def test_a_deadline_around_a_yield_fails_the_stream(nursery, autojump_clock) -> None:
-    """`fail_after` raises TooSlowError."""
+    """`fail_after` in the generator raises TooSlowError, which ends the stream."""
 
     async def within_a_second():
         with trio.fail_after(1):

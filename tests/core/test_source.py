@@ -174,7 +174,7 @@ async def test_the_publisher_guards_the_source_from_illegal_demand(nursery) -> N
 
 
 async def test_the_repr_of_a_publisher_shows_its_source(nursery) -> None:
-    """For logs."""
+    """A line of a log names the source of a publisher."""
     assert repr(generate(numbers).publisher(nursery)) == "<publisher of <source numbers>>"
 
 

@@ -106,7 +106,7 @@ async def test_any_iterable_can_be_streamed(make) -> None:
 
 @pytest.mark.parametrize("make", STREAMABLE.values(), ids=STREAMABLE)
 def test_as_source_returns_a_source_unchanged(make) -> None:
-    """as_source is idempotent."""
+    """A second call of as_source returns the same object."""
     source = as_source(make())
     assert isinstance(source, Source)
     assert as_source(source) is source

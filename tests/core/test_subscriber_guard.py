@@ -265,7 +265,7 @@ def test_every_end_forgets_both_sides(how: str) -> None:
 
 
 def test_the_repr_shows_the_state() -> None:
-    """For logs."""
+    """A line of a log shows whether a guard is live or over."""
     harness = GuardHarness().open()
     assert repr(harness.guard) == "<subscriber guard live>"
     harness.guard.cancel()

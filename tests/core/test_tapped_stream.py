@@ -97,7 +97,7 @@ def test_a_plain_subscriber_gets_single_elements() -> None:
 
 
 def test_requests_and_the_cancel_are_shown_before_they_are_passed_on() -> None:
-    """A request that is no legal demand is shown as it is; nothing follows the cancel."""
+    """A request with an illegal demand is shown as it is; nothing follows the cancel."""
     subscriber = _Batching()
     stage, rows, upstream = _tapped(subscriber)
     assert subscriber.subscription is stage

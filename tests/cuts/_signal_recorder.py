@@ -51,7 +51,7 @@ class SignalRecorder(Subscriber[Any], Subscription):
             inner.on_complete()
 
     def on_content(self, serializer: str | None, schema: str, /) -> "SignalRecorder":
-        """Let the subscriber choose how its elements are read, and stay in front of what it chooses."""
+        """Let the subscriber choose how its elements are read, and stay in front of the chosen subscriber."""
         choose = getattr(self._inner, "on_content", None)
         if choose is not None:
             inner = choose(serializer, schema)

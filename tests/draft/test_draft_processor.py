@@ -28,7 +28,7 @@ async def test_a_draft_processor_stands_between_objects_of_the_draft() -> None:
 
 
 async def test_a_failure_of_the_publisher_reaches_the_subscribers() -> None:
-    """The same object."""
+    """A subscriber gets the same exception object that the publisher has signalled."""
     error = ValueError("it failed")
     async with trio.open_nursery() as nursery:
         processor = draft_processor(nursery, penstock.processor(nursery))
@@ -59,6 +59,6 @@ async def test_an_object_that_is_no_processor_is_refused(wrong: Any) -> None:
 
 
 async def test_a_draft_processor_shows_what_it_adapts() -> None:
-    """In its repr."""
+    """The repr contains that of the processor inside."""
     async with trio.open_nursery() as nursery:
         assert repr(draft_processor(nursery, penstock.processor(nursery))).startswith("<draft of <processor <processor>: <fan-out live")

@@ -16,7 +16,7 @@ def test_messages_that_only_a_server_handles_change_nothing() -> None:
 
 
 def test_a_warning_goes_to_the_hook() -> None:
-    """It ends nothing."""
+    """A warning is passed to `on_violation`, and ends nothing."""
     heard: list[Exception] = []
     made = endpoint(on_violation=heard.append)
     made.on_warning(UsageError("odd"))

@@ -1,4 +1,4 @@
-"""What a client opens on its peer, checked before anything is sent."""
+"""A stream or a request of a client is checked before anything is sent."""
 
 from typing import Any
 

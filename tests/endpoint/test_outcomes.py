@@ -19,7 +19,7 @@ SUBSCRIBE = bytes.fromhex("10 01 61 00 01")
 
 
 class Waits:
-    """An awaitable that waits for ever, and fails if it is told to stop."""
+    """An awaitable that never ends by itself, and fails if it is told to stop."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self._failure = failure
@@ -93,7 +93,7 @@ def test_awaitables_that_are_not_run_are_closed() -> None:
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_server_is_examined_before_any_request(is_async: bool) -> None:
-    """Not while bytes are acted on, but in `run_publishers`. What the function returns is the principal."""
+    """Not while bytes are acted on, but in `run_publishers`. The result of the function is the principal."""
     seen: list[Any] = []
 
     def look(scheme: str, data: bytes, peer: PeerIdentity) -> str:

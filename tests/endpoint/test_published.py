@@ -38,7 +38,7 @@ def test_the_serializer_is_found_at_the_call() -> None:
 
 
 def test_none_is_no_element() -> None:
-    """Rule 2.13."""
+    """Rule 2.13: None is refused before it is encoded."""
     with pytest.raises(UsageError, match="None"):
         bytes_of(None, None)
 

@@ -89,7 +89,7 @@ def test_large_elements_use_a_part_of_the_demand() -> None:
 
 
 def test_manual_demand_is_passed_on() -> None:
-    """Also from before the subscription; a demand that is no number is refused."""
+    """Also from before the subscription; a demand that is not a number is refused."""
     buffer, upstream = StreamBuffer(demand=0), Requests()
     buffer.request(2)
     buffer.on_subscribe(upstream)
@@ -124,7 +124,7 @@ def test_elements_before_the_end_are_taken_before_it_is_raised() -> None:
 
 
 def test_a_failure_that_would_end_a_loop_is_wrapped() -> None:
-    """PEP 479."""
+    """StopIteration from a publisher becomes RuntimeError, as PEP 479 does it for generators."""
     buffer, _ = begun()
     buffer.on_error(StopIteration())
     with pytest.raises(RuntimeError, match="StopIteration"):
@@ -243,7 +243,7 @@ def cut_buffer(demand: int, *, taken: int) -> StreamBuffer:
 
 @pytest.mark.parametrize("demand", [0, 6])
 def test_the_demand_is_exact_over_a_lost_connection(demand: int) -> None:
-    """What is outstanding is requested again, and no more."""
+    """The outstanding demand is requested again, and no more."""
     buffer = cut_buffer(demand, taken=1)
     outstanding = buffer.statistics().outstanding
     assert buffer.is_readable
@@ -272,7 +272,7 @@ def test_unbounded_demand_stays_unbounded() -> None:
 
 
 def test_a_wrong_position_cancels_and_fails() -> None:
-    """Nothing of what follows is taken."""
+    """No later signal is taken."""
     buffer = cut_buffer(6, taken=4)
     again = Requests()
     buffer.on_subscribe(again)

@@ -9,7 +9,7 @@ LOST = ConnectionLost("lost")
 
 
 def test_a_position_is_known_when_it_was_given_or_told() -> None:
-    """A word is no position before the publisher has answered."""
+    """A word has no number before the publisher has answered."""
     assert StreamPlace("a").position(3) is None
     assert StreamPlace(PositionedName("a", 5)).position(3) == 8
     place = StreamPlace(PositionedName("a", "latest"))

@@ -1,4 +1,4 @@
-"""`connect` of both clients: the arguments of `endpoint_settings`, and a result of its own."""
+"""`connect` of both clients: the arguments of `endpoint_settings`, and another result."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""The command on the page about `penstock tck` checks the service of the command line by the names of its own publishers."""
+"""The command on the page about `penstock tck` checks the service of the command line by the names of that service's publishers."""
 
 import argparse
 import re

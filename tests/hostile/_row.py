@@ -51,11 +51,11 @@ TASKS = SCALED.max_subscriptions * 7 * KIB
 PARTS = SCALED.partial_bytes
 """What unfinished elements hold."""
 UNREAD = 2 * SCALED.outbound_high
-"""What is encoded for a peer that does not read: queued, and handed to the writer."""
+"""Bytes that are encoded for a peer that does not read: queued, and handed to the writer."""
 LARGE = 2 * SCALED.max_element
 """What elements hold that wait to be sent in parts: two for a connection."""
 RETAINED = SCALED.resume_bytes + 2 * (SCALED.outbound_high + SCALED.max_element + SCALED.outbound_control)
-"""What is sent and not acknowledged, at most."""
+"""The most bytes that are sent and not acknowledged."""
 
 Attack = Callable[[Attacker], Awaitable[None]]
 

@@ -52,10 +52,6 @@ def on_next(stream: int, element: bytes) -> bytes:
     return b"\x21" + varint(stream) + sized(element)
 
 
-def on_next_fixed(stream: int, element: bytes) -> bytes:
-    return b"\x21" + varint(stream) + element
-
-
 def on_next_packed(stream: int, count: int, elements: bytes = b"") -> bytes:
     return b"\x22" + varint(stream) + varint(count) + elements
 
@@ -141,10 +137,6 @@ class Decoder:
             pass
         self._data = self._data[start:]
         return found
-
-    @property
-    def is_between_messages(self) -> bool:
-        return not self._data
 
     def _message(self) -> Message:
         code = self._u8()

@@ -1,4 +1,4 @@
-"""Connections that are lost and can be resumed: what they hold is bounded, and their tokens are good for their own principal alone."""
+"""Connections that are lost and can be resumed: their memory is bounded, and their tokens are good for their own principal alone."""
 
 import trio
 

@@ -15,7 +15,7 @@ ENDINGS = ("", "-wal")
 
 
 class Outcome(Enum):
-    """What a log has after its files were damaged."""
+    """The result of opening and reading a log whose files were damaged."""
 
     WHOLE = "all elements"
     WITHOUT_THE_LAST = "all elements but those of the last commit, and appends go on behind them"

@@ -101,7 +101,7 @@ async def test_a_link_is_the_same_log(tmp_path: Path) -> None:
 
 
 def test_a_mark_keeps_the_lock(tmp_path: Path) -> None:
-    """There is no moment at which another program could take it."""
+    """Another program can take the file at no time in between."""
     path = tmp_path / "orders.log"
     lock = take_lock(path)
     assert not was_made(lock)

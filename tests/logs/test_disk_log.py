@@ -1,4 +1,4 @@
-"""The log in a file: what is there after it was closed and opened again, and what closing does."""
+"""The log in a file: its elements after it was closed and opened again, and the effects of closing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Groups as bytes: what is written is what is read, and each changed bit is found."""
+"""Groups as bytes: a group that was written is read unchanged, and each changed bit is found."""
 
 import pytest
 from hypothesis import given

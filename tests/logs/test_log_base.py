@@ -16,7 +16,7 @@ def _full(**bounds: int) -> RingLog:
 
 
 def test_a_log_needs_its_retention() -> None:
-    """There is no default: a log that grows without a bound, or drops without being told to, is no good surprise."""
+    """There is no default: a program must choose between a log that grows without a bound and one that drops elements."""
     with pytest.raises(UsageError, match=r"a log needs retention=Retention\(...\)"):
         RingLog(retention=None)  # type: ignore[arg-type]  # on purpose
 

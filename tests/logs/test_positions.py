@@ -47,7 +47,7 @@ from penstock.logs._positions import (
     ],
 )
 def test_a_wrong_argument_is_refused(call: Callable[[], Any], message: str) -> None:
-    """UsageError shows the value and what is allowed."""
+    """UsageError shows the value and the allowed values."""
     with pytest.raises(UsageError, match=message):
         call()
 

@@ -1,4 +1,4 @@
-"""What must be true: in every state, and in the states where nothing is under way."""
+"""The conditions that hold in every state, and those that hold when nothing is under way."""
 
 from penstock.session import ReceivingStream, Session
 from tests.model._parties import Broken, Publisher, Reader

@@ -121,10 +121,10 @@ class Publisher(Subscription):
         self.is_cancelled = False
         self.is_refused = False
         self.ended = ""
-        """What it has signalled: "complete" or "fail"."""
+        """The end that the publisher has signalled: "complete" or "fail"."""
 
     def attach(self, subscriber: Any) -> None:
-        """Subscribe a stream, now or in a step of its own."""
+        """Subscribe a stream, now or in a later step."""
         if self.subscriber is not None:
             raise Broken("a stream was attached to its publisher twice")
         self.subscriber = subscriber

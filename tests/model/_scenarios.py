@@ -35,9 +35,9 @@ class Script:
     at_once: int = 0
     """Demand that the subscriber requests inside on_subscribe."""
     is_open: bool = False
-    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it subscribes in a step of its own."""
+    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it subscribes in a separate step."""
     requests: tuple[int, ...] = ()
-    """Later requests, each a step of its own."""
+    """Later requests, each a separate step."""
     inside: tuple[int, ...] = ()
     """Requests that are made inside on_next, one for each of the first elements."""
     cancels: bool = False
@@ -51,12 +51,12 @@ class Script:
     is_fixed: bool = False
     """The publisher declares the size."""
     decides_late: bool = False
-    """The service decides in a step of its own."""
+    """The service decides in a separate step."""
     attaches_late: bool = False
-    """The publisher signals on_subscribe in a step of its own."""
+    """The publisher signals on_subscribe in a separate step."""
     idle_until_demand: bool = False
     is_synchronous: bool = False
-    """The publisher signals inside request(n), and not in a step of its own."""
+    """The publisher signals inside request(n), and not in a separate step."""
     is_call: bool = False
     """A request for one value."""
 

@@ -13,7 +13,7 @@ from tests.model._world import Step, World
 
 @attrs.frozen(kw_only=True)
 class Walked:
-    """What a walk has seen."""
+    """The counts of a walk."""
 
     states: int
     steps: int
@@ -75,7 +75,7 @@ def _further(script: tuple[Step, ...], possible: list[Step]) -> Iterator[tuple[S
 
 
 def _visit(scenario: Scenario, protocol: str, script: tuple[Step, ...]) -> tuple[World, list[Step]]:
-    """Return the state behind `script`, and what may come next."""
+    """Return the state behind `script`, and the steps that may come next."""
     # Each kind of exception is a finding: a session raises none for what two honest sides do.
     try:
         world = replay(scenario, protocol, script)

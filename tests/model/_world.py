@@ -19,7 +19,7 @@ from tests.model._resumed_link import Keeping, ResumedLink
 from tests.model._scenarios import REACTIVESOCKET, RSIO, Ending, Scenario
 
 Step: TypeAlias = tuple[str, int]
-"""What is done, and by which stream or side."""
+"""The kind of a step, and its stream or side."""
 
 SIDES: Final = (Role.CLIENT, Role.SERVER)
 DIALECTS: Final[dict[str, Callable[[DialectHost, DialectSettings], Dialect]]] = {
@@ -173,7 +173,7 @@ class World:
         session = side.session
         found = []
         if self.scenario.losses and not self.link.may_send(side):
-            pass  # what waits goes on the next link
+            pass  # waiting bytes go over the next link
         elif side.has_to_send or session.outbox.needs_turn:
             found.append("send")
         elif session.state.is_over and not side.is_closed:

@@ -545,7 +545,7 @@ async def test_drop_does_not_report_elements_after_the_end() -> None:
 
 
 async def test_unbounded_demand_of_drop_is_never_used_up() -> None:
-    """Demand saturates."""
+    """A second unbounded request leaves the demand unbounded."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.drop())
         recorder.request(UNBOUNDED)

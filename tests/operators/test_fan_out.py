@@ -238,7 +238,7 @@ def test_a_cancel_inside_a_signal_ends_the_stream() -> None:
 
 
 def test_a_kept_subscription_keeps_neither_elements_nor_the_subscriber() -> None:
-    """Rule 3.13."""
+    """Rule 3.13: a cancelled subscription has no reference to its subscriber."""
     fan_out, upstream, _ = opened(0)
     fan_out.subscribe(penstock.CallbackSubscriber(lambda _: None, demand=1))
     fan_out.subscribe(ManualSubscriber())

@@ -177,7 +177,7 @@ async def test_mistakes_raise_at_the_call(arguments: Any, options: Any, message:
 
 
 async def test_a_processor_shows_its_operators_and_its_subscribers() -> None:
-    """In its repr."""
+    """The repr lists the operators, and the number of subscribers."""
     async with trio.open_nursery() as nursery:
         processor = penstock.processor(nursery, ops.take(3))
         assert repr(processor) == "<processor <processor> | <operator take(3)>: <fan-out live: 0 subscribers>>"

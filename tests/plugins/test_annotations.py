@@ -29,7 +29,7 @@ class Row(TypedDict):
 
 
 def test_a_class_may_name_itself() -> None:
-    """In a text."""
+    """An annotation that is a text may contain the name of the class that it is in."""
     assert class_hints(Quote, Quote) == {"price": float, "other": Quote | None, "total": int}
 
 

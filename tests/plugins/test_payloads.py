@@ -27,7 +27,7 @@ class _Raising(Serializer):
     ("payload", "data"), [(None, None), (b"x", b"x"), (bytearray(b"y"), b"y"), ("é", "é".encode()), ({"a": 1}, b'{"a":1}'), (3, b"3")]
 )
 def test_the_type_of_a_payload_decides(payload: Any, data: bytes | None) -> None:
-    """None is no payload; bytes are sent as they are, a text as UTF-8, and the values of JSON as JSON."""
+    """None means no payload; bytes are sent as they are, a text as UTF-8, and the values of JSON as JSON."""
     assert encode_payload(REGISTRY, None, payload) == data
 
 

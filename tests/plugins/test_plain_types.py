@@ -87,7 +87,7 @@ def test_a_type_knows_if_a_number_may_be_nan(kind: Any, floats: bool) -> None:
     ],
 )
 def test_a_type_that_no_plain_value_can_become_is_refused(kind: Any, says: str) -> None:
-    """Before any element."""
+    """The type is refused when it is given, before any element is sent."""
     with pytest.raises(UsageError, match=says):
         plain_type(kind)
 

@@ -67,7 +67,7 @@ def test_a_constructor_that_was_written_by_hand_is_not_usual() -> None:
 
 
 def test_the_keys_of_a_typed_dict() -> None:
-    """Some are required."""
+    """The record of a TypedDict tells required keys from others."""
     record = record_of(Options)
     assert record is not None
     assert record.make is dict
@@ -76,5 +76,5 @@ def test_the_keys_of_a_typed_dict() -> None:
 
 @pytest.mark.parametrize("kind", [int, dict, list[int], "text", 5, None, object])
 def test_other_types_are_no_records(kind: Any) -> None:
-    """Not even dict."""
+    """A class without declared fields has no record, and neither has dict."""
     assert record_of(kind) is None

@@ -21,7 +21,7 @@ TCP = parse_url("tcp://example.com:7000").address
     ],
 )
 def test_the_error_says_what_happened_and_what_to_try(error: Exception, said: str) -> None:
-    """By the kind of the system's error."""
+    """The text follows from the type of the error that the system has raised."""
     with pytest.raises(Exception, match=said):
         raise unreachable(TCP, error)
 
@@ -35,7 +35,7 @@ def test_the_error_says_what_happened_and_what_to_try(error: Exception, said: st
         (errno.EIO, ""),
     ],
 )
-def test_a_file_gets_advice_of_its_own(number: int, said: str) -> None:
+def test_a_file_gets_advice_for_files(number: int, said: str) -> None:
     """A URL of a Unix socket has neither host nor port."""
     text = str(unreachable(parse_url("unix:///run/s").address, OSError(number, "trouble")))
     assert text.startswith("no server answers at unix:///run/s: [Errno")

@@ -36,7 +36,7 @@ def test_a_scheme_is_found_by_its_name() -> None:
 
 
 def test_a_scheme_that_two_plugins_claim_goes_to_neither() -> None:
-    """Both are named."""
+    """`Registry.contested` names both plugins."""
     registry = build_registry([Plugin("one", Scheme()), Plugin("two", Scheme())], discover=False)
     assert registry.sources == {}
     assert registry.contested == {("source", "news"): ("one", "two")}
@@ -44,7 +44,7 @@ def test_a_scheme_that_two_plugins_claim_goes_to_neither() -> None:
 
 @pytest.mark.parametrize("schemes", [(), "news", ("News",), ("a b",), (1,)])
 def test_a_malformed_scheme_leaves_the_plugin_out(schemes: object) -> None:
-    """As for a transport."""
+    """The plugin is listed as a problem, as one with a malformed transport is."""
     kind = type("Wrong", (Scheme,), {"schemes": schemes})
     registry = build_registry([Plugin("wrong", kind())], discover=False)
     assert registry.sources == {}
@@ -52,5 +52,5 @@ def test_a_malformed_scheme_leaves_the_plugin_out(schemes: object) -> None:
 
 
 def test_the_options_of_a_source_have_no_credentials_by_default() -> None:
-    """They show none in their text either: credentials hide their bytes."""
+    """A plugin reads None if the program gives no credentials."""
     assert SourceOptions(limits=Limits(), transport=TransportOptions()).credentials is None

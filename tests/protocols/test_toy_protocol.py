@@ -131,7 +131,7 @@ def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
 
 @pytest.mark.parametrize("demand", [0, 1, LARGEST_GRANT])
 def test_demand_that_fits_into_a_frame_is_granted_at_once(demand: int) -> None:
-    """With one frame."""
+    """The client sends one frame with all of the demand."""
     pair = ToyPair()
     pair.server.publish("s")
     pair.client.read("s", demand)

@@ -58,7 +58,7 @@ def test_a_file_has_the_columns_of_its_version(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_given_up_is_removed(tmp_path: Path) -> None:
-    """Twice is no error, and the next file has the next number."""
+    """A second call does nothing, and the next file has the next number."""
     files = RecordFiles(tmp_path, 9)
     files.write_signals([(RECORDED, ROW.pack(0, 2, 100, 0, 11, 12, 13))])
     files.give_up()

@@ -45,7 +45,7 @@ def test_a_disk_that_refuses_costs_rows_and_no_stream(tmp_path: Path, stopped: N
 def test_files_end_after_a_time_after_a_size_and_after_many_streams(
     options: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a number of its own, and is whole as soon as it has its name."""
+    """Each file has its own number, and is whole as soon as it has its name."""
     monkeypatch.setattr(_writer_thread, "INTERVAL", 0.001)
     monkeypatch.setattr(_writer_thread, "GROUP_ROWS", 1)
     monkeypatch.setattr(_writer_thread, "MOST_NEW", 1_000_000 if options else 1)

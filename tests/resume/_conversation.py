@@ -51,7 +51,7 @@ class Run:
 
     @property
     def is_honest(self) -> bool:
-        """What has come is a beginning of what was published: nothing is missing in between, and nothing has come twice."""
+        """The elements that came are the first ones that were published: none is missing in between, and none came twice."""
         return all(elements == EXPECTED[key.split()[1]][: len(elements)] for key, elements in self.received.items())
 
 

@@ -41,7 +41,7 @@ def test_many_cuts_of_one_conversation_cost_no_element() -> None:
 
 
 def test_the_comparison_finds_a_lost_and_a_repeated_element() -> None:
-    """A run is honest only if each stream has a beginning of what was published."""
+    """A run passes only if each stream got the first elements that were published, without a gap."""
     cut = Cut(direction=Direction.TO_CLIENT, after=500, mode=CutMode.RST)
     run = converse(cut)
     assert faults_of(run, (cut,)) == []

@@ -39,7 +39,7 @@ async def _bytes_of_connections(*, resume: bool) -> float:
             peer = await stack.enter_async_context(connect("memory://idle", resume=resume))
             await peer.wait_accepted()
 
-        await open_one()  # what is made once for all connections
+        await open_one()  # objects that all connections share are made once
         before = _held()
         for _ in range(CONNECTIONS):
             await open_one()
@@ -51,7 +51,7 @@ async def test_an_idle_connection_with_resume_costs_no_kibibyte_more(autojump_cl
     """On each side, in the objects of penstock."""
     tracemalloc.start()
     try:
-        await _bytes_of_connections(resume=True)  # what is made once for the process
+        await _bytes_of_connections(resume=True)  # objects of the process are made once
         without, with_resume = await _bytes_of_connections(resume=False), await _bytes_of_connections(resume=True)
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""A publisher, a setup function or `may_open` may raise an exception whose text cannot be sent. Its stream ends all the same."""
+"""A publisher, a setup function or `may_open` may raise an exception whose text cannot be sent. Its stream ends with another text."""
 
 from collections.abc import AsyncIterator, Callable
 

@@ -23,7 +23,7 @@ def test_an_extension_knows_the_peer_when_it_opens() -> None:
 
 
 def test_an_extension_gets_the_outcome_of_what_it_waits_for() -> None:
-    """The delegate awaits."""
+    """The delegate awaits the object, and calls the extension with the result."""
     pair, there = opened()
     outcomes = []
     there.link.await_result("awaitable", lambda result, error: outcomes.append((result, error)))  # type: ignore[arg-type]  # never awaited
@@ -47,7 +47,7 @@ def test_an_extension_that_raises_with_the_outcome_ends_its_connection(error: Ex
 
 
 def test_a_late_refusal_of_an_open_connection_ends_it_at_once() -> None:
-    """There is no peer to hold."""
+    """The time in `at` counts for a peer that is not let in yet."""
     pair, there = opened()
     there.link.break_off("private", at=10.0)
     assert pair.server.session.state is ConnectionState.CLOSING

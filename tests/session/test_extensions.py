@@ -107,7 +107,7 @@ def test_an_end_by_an_extension_names_the_extension_and_the_reason() -> None:
 
 @pytest.mark.parametrize("is_passive", [False, True])
 def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) -> None:
-    """It saves two calls for each chunk. Its messages arrive as those of others do."""
+    """The option saves two calls for each chunk. Messages of such an extension arrive as those of other extensions do."""
     calls: list[str] = []
 
     class Watching(Echo):
@@ -133,7 +133,7 @@ def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) 
 
 @pytest.mark.parametrize(("member", "is_bounded"), [("none", True), ("goes_with_streams", False), ("is_uncounted", False)])
 def test_the_messages_of_an_extension_have_a_rate(member: str, is_bounded: bool) -> None:
-    """Not those that go with streams, which have bounds of their own, and not those that follow from what this side sends."""
+    """Not those that go with streams, which have other bounds, and not those that acknowledge bytes of this side."""
     here, there = Echo(), Echo()
     setattr(there, member, True)
     pair = Pair(extensions=[here], server_extensions=[there], limits=limits_with(control_burst=2, control_rate=1e-9))

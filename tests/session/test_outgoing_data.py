@@ -34,7 +34,7 @@ def test_a_part_is_never_longer_than_any_peer_takes() -> None:
 
 
 def test_nothing_is_held_for_a_request_that_has_ended() -> None:
-    """Begun or not."""
+    """The rest of the data is dropped, whether its first part was sent or not."""
     channel, data = outgoing(Limits(split_outbound_at=1024, outbound_high=1024))
     data.add(1, bytes(2048))
     data.add(2, bytes(2048))

@@ -89,7 +89,7 @@ def test_positions_that_do_not_fit_are_refused_with_both_figures() -> None:
 
 
 def test_it_is_full_at_its_bound() -> None:
-    """Counted from what is acknowledged, and not from the pieces in memory."""
+    """Counted from the acknowledged position, and not from the pieces in memory."""
     retained = filled(b"123456789")
     assert not retained.is_full
     retained.add(bytearray(b"0"))

@@ -1,7 +1,7 @@
 """How much memory this process has, and how much of it is in use.
 
 The system's figure (RSS) also has memory that was freed and is kept for later: the allocators give it back in large pieces only, so one
-object in use can hold a piece. What a leak makes grow is the memory in use.
+object in use can hold a piece. A leak shows in the memory in use.
 """
 
 import ctypes

@@ -13,10 +13,10 @@ WARM_UP = 120
 
 GROWTH = 5 * MIB
 SHARE = 0.05
-"""The memory in use may grow by `GROWTH` or by this share, whichever is more."""
+"""The memory in use may grow by `GROWTH`, or by this share if that is more."""
 
 PEAK = int(1.25 * Limits().memory_budget)
-"""What the process may have in memory at most, beyond what it had before the load: the budget counts what is held, and each allocator
+"""The most memory that the process may have, beyond that of before the load: the budget counts what is held, and each allocator
 keeps a share for later.
 """
 
@@ -42,7 +42,7 @@ class Sample:
 
     @classmethod
     def of(cls, second: float, told: dict[str, Any]) -> "Sample":
-        """Return the sample of what the server has told."""
+        """Return the sample from a line of the server."""
         return cls(
             round(second),
             told["in use"],
@@ -73,7 +73,7 @@ class Report:
     peak: int
     """The most bytes of the process in memory, at any time."""
     stacks: Sequence[str]
-    """What the run loop did in its longest pass, each time a thread looked."""
+    """The stacks of the run loop in its longest pass, one for each look of a thread."""
 
     def faults(self) -> list[str]:
         """Return why the soak has failed; nothing if it has not."""

@@ -41,7 +41,7 @@ def service() -> penstock.Service:
 
 
 class Figures(logging.Handler):
-    """What the server tells about itself. Of its log it keeps errors alone: refusals of attackers are warnings."""
+    """The figures that the server reports. Of its log it keeps errors alone: refusals of attackers are warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

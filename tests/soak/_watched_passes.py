@@ -22,7 +22,7 @@ FRAMES: Final = 8
 
 
 class WatchedPasses(LoopPasses):
-    """Keeps the longest pass, and what the loop did in it: a thread looks at its stack while a pass is long."""
+    """Keeps the longest pass with the stacks of the loop in it: a thread looks at the stack while a pass is long."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -159,7 +159,7 @@ def test_a_subscription_has_the_methods_of_its_rule_set_only() -> None:
 
 
 def test_illegal_demand_raises_in_the_draft() -> None:
-    """Rule D2.4."""
+    """Rule D2.4: the publisher also notes the violation."""
     source, subscriber = pair(DRAFT)
     with pytest.raises(IllegalDemand):
         subscriber.subscription.request_more(0)

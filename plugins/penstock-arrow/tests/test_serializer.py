@@ -60,7 +60,7 @@ def test_all_columns_together_keep_their_metadata() -> None:
 
 
 def test_a_batch_that_has_arrived_is_a_view_of_its_bytes() -> None:
-    """Nothing is copied."""
+    """Reading a batch allocates no memory for its columns."""
     data = ARROW.dumps(pa.RecordBatch.from_pydict({"n": range(10_000)}))
     before = pa.total_allocated_bytes()
     batch = ARROW.loads(data)

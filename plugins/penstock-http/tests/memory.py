@@ -73,7 +73,7 @@ async def subscribe_http1(stream: trio.SocketStream, name: str = "never") -> str
 
 
 async def hold_http2(url: str, index: int) -> trio.SocketStream | None:
-    """Open a connection with `STREAMS` polls that wait, for each of so many indexes."""
+    """Open a connection with `STREAMS` polls that wait, for each index."""
     if index % STREAMS:
         return None
     stream, _peer = await open_tcp(parse_url(url), TransportOptions())

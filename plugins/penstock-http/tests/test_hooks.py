@@ -6,7 +6,7 @@ from penstock.plugins import build_registry
 
 
 def test_penstock_finds_the_plugin() -> None:
-    """Without a problem."""
+    """The registry has the plugin, and no problem of it."""
     registry = build_registry([penstock_http], discover=False)
     assert [plugin.name for plugin in registry.plugins] == ["penstock_http"]
     assert not [problem for problem in registry.problems if problem.plugin == "penstock_http"]

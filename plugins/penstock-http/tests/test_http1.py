@@ -179,7 +179,7 @@ async def test_a_streamed_batch_comes_in_chunks(autojump_clock: Clock) -> None:
 
 
 async def test_a_streamed_batch_that_is_cut_is_resumed_by_position(autojump_clock: Clock) -> None:
-    """At every byte."""
+    """A client that was cut gets the rest, and no element twice. Every seventh byte is tried."""
     async with world() as (server, nursery):
         for cut in range(0, 300, 7):
             client, another = await server.connect(nursery), await server.connect(nursery)
@@ -407,7 +407,7 @@ async def test_rs_io_is_served_at_the_same_port(autojump_clock: Clock) -> None:
 
 
 async def test_a_client_that_is_lost_is_no_fault_of_the_server(autojump_clock: Clock) -> None:
-    """Nothing is reported."""
+    """`on_violation` is not called."""
     async with world() as (server, nursery):
         client = await server.connect(nursery)
         await client.send(b"PUT /p/numbers/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe")

@@ -1,4 +1,4 @@
-"""The end of a server with clients in every state, over memory, on virtual time: it ends in time, whatever they do."""
+"""The end of a server with clients in every state, over memory, on virtual time: it ends in time in every state."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

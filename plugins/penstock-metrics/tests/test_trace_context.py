@@ -92,7 +92,7 @@ async def test_a_stream_that_is_opened_before_the_hello_is_in_the_trace_too(
 async def test_a_server_that_subscribes_at_its_client_sends_the_context_as_well(
     sides: tuple[Side, Side], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Either side publishes."""
+    """The client publishes here, and its span continues that of the server."""
     server, client = sides
     async with penstock.serve(penstock.Service(), "memory://a", registry=registry_with(server.spans)) as serving:
         async with penstock.connect("memory://a", service=quotes_service(), registry=registry_with(client.spans)) as peer:
@@ -186,7 +186,7 @@ def _active(**options: Any) -> tuple[ActiveTraceContext, Link, Side]:
 
 
 def test_the_bytes_are_those_of_the_page() -> None:
-    """In both directions."""
+    """A context is encoded and decoded as the page says."""
     assert encode_context(5, SPAN) == BODY
     context = get_current_span(decode_context(BODY)).get_span_context()
     assert (context.trace_id, context.span_id, context.trace_state.get("a")) == (0xAB << 120, 0xCD << 56, "b")
@@ -220,7 +220,7 @@ def test_a_context_that_is_none_by_the_rules_of_w3c_is_ignored(parent: bytes) ->
 
 
 def test_a_long_message_is_refused_before_its_body() -> None:
-    """On its length."""
+    """The announced length alone ends the connection."""
     active, link, _ = _active()
     active.check_length(0x74, LONGEST)
     assert link.reasons == []

@@ -1,4 +1,4 @@
-"""What a task does, without Spark: it reads its range over a real connection, in large batches, and goes on after a loss."""
+"""A task without Spark: it reads its range over a real connection, in large batches, and goes on after a loss."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What a Spark job needs, and what is said if it is missing."""
+"""The requirements of a Spark job, and the errors if one is missing."""
 
 from pathlib import Path
 

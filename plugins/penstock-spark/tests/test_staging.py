@@ -1,4 +1,4 @@
-"""What a task sends, and what it says when it cannot. Without Spark: the receiver runs in a thread."""
+"""The messages of a task, and its errors when it cannot send. Without Spark: the receiver runs in a thread."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -77,7 +77,7 @@ async def _first(url: str) -> None:
 
 
 async def test_a_server_that_leaves_closes_with_1001(serving: Any, raw: Any, frame: Frame, hello: bytes) -> None:
-    """Behind its goodbye."""
+    """The Close frame follows the goodbye of the session."""
     found: list[tuple[int, object]] = []
     async with trio.open_nursery() as nursery, serving() as server:
         client = await raw(server.addresses[0])

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* An element is pulled when it was requested, and not before. The task waits while there is no demand.
+* An element is pulled when it was requested, and not before. The task waits until there is demand.
 * After `TURN_SECONDS` other tasks get a turn, also if the iterable never waits.
 * A cancel of the peer cancels the task where it waits. The iterator is closed in any case, in its own task.
 """

@@ -14,7 +14,7 @@ MAX_TRACEBACK: Final = 8_000
 """Characters of a traceback, the innermost ones: four times as many as the usual fault of a publisher has."""
 
 MAX_LINE: Final = 1_000
-"""Characters of one line of it."""
+"""Characters of one line of a traceback."""
 
 _FRAMES: Final = 30
 """Frames of one exception, the innermost ones. A RecursionError has a thousand."""

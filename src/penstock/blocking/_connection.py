@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Nothing runs between two calls of the program: no thread, no signal. What has arrived waits in the socket, bounded by the demand.
+* Nothing runs between two calls of the program: no thread, no signal. Bytes that have arrived wait in the socket, bounded by the demand.
 * An interrupt (Ctrl-C) that arrives while the connection waits leaves it usable. One that arrives in any other place may have cut a
   message in two, so the connection is then closed without a goodbye.
 """
@@ -36,7 +36,7 @@ class Connection:
         self._is_cut = True
         try:
             result = act(*arguments, **options)
-        # It is raised again. Only an interrupt may have cut the act in two, and that is not an Exception.
+        # Only an interrupt may have cut the act in two, and that is not an Exception. So the connection stays usable.
         except Exception:
             self._is_cut = False
             raise

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* Python's json defines the result. If msgspec is installed, it is asked first. If it refuses, Python's json gives the value or the reason.
+* Python's json defines the result. If msgspec is installed, it is called first. If it raises, Python's json gives the value or the reason.
 * The element itself is checked when it is sent; the values inside it are checked where they arrive.
-* The methods of the fast class do only what every element needs: a call more costs as much as msgspec itself.
+* The methods of the fast class do only what every element needs: one more call costs as much as msgspec itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ SHORT: Final = 256
 def typed_json(kind: Any, text: JsonText, null: object) -> "TypedJson":
     """Return the serializer for elements of type `kind`; `null` represents JSON's null as a whole element."""
     plain = plain_type(kind)
-    # An element for null is compared with each element, which only the slower class does.
+    # If an element stands for null, each element is compared with it, which only the slower class does.
     fast = fast_json(kind, plain) if null is None else None
     return TypedJson(kind, plain, text, null) if fast is None else _FastTypedJson(kind, plain, text, *fast)
 
@@ -77,7 +77,7 @@ class TypedJson(Serializer):
 
 
 class _FastTypedJson(TypedJson):
-    """The same on msgspec."""
+    """Does the same with msgspec, if it reads and writes the type as Python's json does."""
 
     def __init__(self, kind: Any, plain: PlainType, text: JsonText, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
         super().__init__(kind, plain, text, None)
@@ -93,7 +93,7 @@ class _FastTypedJson(TypedJson):
             data = self._encode(element)
         except Exception:  # boundary: msgspec, and properties that a user wrote; Python's json finds out why
             return super().dumps(element)
-        # msgspec sends NaN as null. A null that is not the None of a field may be one, and Python's json refuses it.
+        # msgspec sends NaN as null, and Python's json refuses NaN. So each null must be the None of a field.
         # `partition` and not `in`: that asks first whether b"null" is a number, and the answer is an exception. It takes 215 ns, this 80.
         if (
             self._has_floats

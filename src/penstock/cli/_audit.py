@@ -25,7 +25,7 @@ NOT_INSTALLED: Final = (
 )
 
 LINE_SECONDS: Final = 5.0
-"""Seconds between two lines of progress, where standard error is no terminal."""
+"""Seconds between two lines of progress, if standard error is not a terminal."""
 
 
 def arguments(command: argparse.ArgumentParser) -> None:

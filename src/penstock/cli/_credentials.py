@@ -20,7 +20,7 @@ def credentials_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def credentials_of(options: argparse.Namespace) -> Credentials | None:
-    """Return the credentials that the options name, if any. Raises UsageError; no text has the secret."""
+    """Return the credentials that the options name, or None. Raises UsageError; no text has the secret."""
     if options.bearer is not None:
         return Credentials.bearer(_secret_at(options.bearer, "--bearer"))
     if options.basic is None:

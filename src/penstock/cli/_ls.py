@@ -61,7 +61,7 @@ async def run(options: argparse.Namespace) -> int:
             raise
         raise UsageError("the server does not describe itself, or not to you; it does with penstock.Service(describe=True)") from None
     if options.json:
-        # ASCII: whatever the server sends, a terminal shows it and does not obey it.
+        # ASCII: a terminal shows the text of a server, and does not obey control characters in it.
         sys.stdout.write("".join(f"{json.dumps(entry)}\n" for entry in entries))
     else:
         # Cut for a person only: a program that reads the table gets all of it.

@@ -59,7 +59,7 @@ def _extra(pairs: Sequence[str]) -> Mapping[str, str]:
     extra: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        # A key without a dot is no option of a transport: they begin with its scheme. Without this check `origins=…` would do nothing.
+        # The options of a transport begin with its scheme and a dot. Without this check a mistyped `origins=…` would do nothing.
         if not equals or "." not in key:
             raise UsageError(f"--option {pair}: write KEY=VALUE, with a key such as ws.origins that begins with the transport's scheme")
         if key in extra:

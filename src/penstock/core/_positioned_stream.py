@@ -11,7 +11,7 @@ T = TypeVar("T")
 class PositionedStream(Stream[T]):
     """A stream that knows the position of its next element, if its publisher has positions."""
 
-    # A class of its own: most streams have no positions, and a server may hold 100,000 of them.
+    # A separate class: most streams have no positions, and a server may hold 100,000 of them.
     # The slot is empty until a fact comes: a constructor would cost each stream over a network a call.
     __slots__ = ("_first",)
 
@@ -29,5 +29,5 @@ class PositionedStream(Stream[T]):
     def on_fact(self, fact: object, /) -> None:
         """Learn where the elements that follow begin."""
         if isinstance(fact, Positions):
-            # What the position of the first element of this stream is, or would be.
+            # Elements may have come before the fact, so this is counted back to the first element of the stream.
             self._first = fact.first - self.statistics().received

@@ -106,7 +106,7 @@ class TappedStream(Subscriber[Any], Subscription):
             self._counter.returned(began)
 
     def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension or a source knows of the stream. It is no signal."""
+        """Pass on a fact that an extension or a source knows of the stream. A tap does not record facts."""
         on_fact = on_fact_of(self._subscriber)
         if on_fact is not None:
             on_fact(fact)
@@ -176,7 +176,7 @@ class TappedStream(Subscriber[Any], Subscription):
 
 
 def size_of(elements: Sequence[Any]) -> int:
-    """Return the bytes of `elements`; an element that is no bytes counts 0."""
+    """Return the bytes of `elements`; an object of another type counts 0."""
     if elements and type(elements[0]) is bytes and len(elements[0]) <= MOST_JOINED:
         # Joined in C, short elements take a third of the time that their lengths take, and no look at their types is needed.
         with suppress(TypeError, BufferError):

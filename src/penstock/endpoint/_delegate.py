@@ -1,4 +1,4 @@
-"""The delegate of a client's session: what the session tells, and what the program offers to the peer."""
+"""The delegate of a client's session: it takes the session's events, and has the publishers that the program offers to the peer."""
 
 from abc import abstractmethod
 from collections.abc import Callable

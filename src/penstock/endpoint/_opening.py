@@ -1,4 +1,4 @@
-"""Streams, and requests by name, that a client opens on its peer: checked and prepared without I/O."""
+"""A stream or a request by name that a client opens on its peer: checked and prepared without I/O."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ from penstock.operators._operator import OperatorBase, SameTypeOperator
 def record(recorder: MakesTaps, name: str) -> SameTypeOperator:
     """Record the signals between this place and the next one, under `name`: see `penstock.recording.Recorder`.
 
-    Each subscription is a stream of its own in the record. Upstream demand: 1 per downstream demand. Buffer: none.
+    Each subscription is a separate stream in the record. Upstream demand: 1 per downstream demand. Buffer: none.
     Completion, errors and cancellation pass straight through, and elements that travel together stay together.
     """
     if not callable(getattr(recorder, "tap", None)):

@@ -39,7 +39,7 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     def recognise(self) -> None:
-        """Note that the client has made itself known: it is no stranger from now on. It may be called again."""
+        """Note that the client has made itself known, and is a stranger no longer. The method may be called again."""
 
     @abstractmethod
     async def authenticate(self, scheme: str, data: bytes, peer: PeerIdentity) -> PeerIdentity:
@@ -53,14 +53,15 @@ class ConnectionHost(ABC):
     def adopt(self, connection: Connection) -> str | None:
         """Serve `connection`, which is part of the attended one, as one that was accepted: handshake, session, place, deadlines.
 
-        Returns None, and the server closes it in the end. Or returns the reason for which there is no place; then the caller closes it.
+        Returns None if there is a place: then the server closes `connection` in the end. Without a place it returns the reason, and the
+        caller closes `connection`.
         """
 
     @abstractmethod
     async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str) -> None:
         """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service. May checkpoint.
 
-        `protocol` names the protocol for observers. Each stream is reported as a connection of its own, because it may outlive the one
+        `protocol` names the protocol for observers. Each stream is reported as a separate connection, because it may outlive the one
         over which it was opened. If the subscriber has a method ``held()``, the bytes that it returns count against
         `Limits.memory_budget`. A publisher that fails is a PublisherFailed, whose text may be sent to the peer.
 

@@ -85,7 +85,7 @@ def _field(distribution: Distribution, name: str) -> str:
 def _name_or_question_mark(distribution: Distribution) -> str:
     try:
         return _name_of(distribution)
-    # The same boundary: the name itself may be the field that cannot be read.
+    # boundary: the metadata of a distribution. The name itself may be the field that cannot be read.
     except Exception:
         return "?"
 

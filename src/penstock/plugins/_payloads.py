@@ -50,7 +50,7 @@ def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
             "is it the serializer, and the type, of the handler?",
             reason=error.reason,
         ) from error
-    # These say who must act already.
+    # The type of a PenstockError says already who must act.
     except PenstockError:
         raise
     except Exception as error:  # boundary: the serializer may be a plugin

@@ -64,13 +64,13 @@ class PeerIdentity:
 
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
     principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
-    """What the program recognised the peer as: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
+    """The user that the program recognised: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
 
     # Any: the class is defined in a layer above this one. A weak reference: the connection holds this object.
     _find_peer: Callable[[], Any] | None = attrs.field(default=None, eq=False, repr=False, alias="find_peer")
 
     def connected(self) -> Any:
-        """Return the `penstock.Peer` of the connection: a handler subscribes with it to what the peer that asks publishes.
+        """Return the `penstock.Peer` of the connection: a handler subscribes with it to publishers of the peer that asks.
 
         Raises UsageError if the peer came in a way in which it cannot publish, such as HTTP, and ConnectionLost if the connection is over.
         """

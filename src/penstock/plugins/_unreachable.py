@@ -17,16 +17,16 @@ _ADVICE_FOR_FILES: Final = {
 
 
 def unreachable(url: Url, error: Exception, *, reasons: str | None = None) -> ConnectionLost:
-    """Return the error for a server that cannot be reached at `url`, from that of the system.
+    """Return the error for a server that cannot be reached at `url`, made from the system's `error`.
 
-    `reasons` are given in place of the text of `error`: those of all addresses that were tried.
+    `reasons` replaces the text of `error`: it has the errors of all addresses that were tried.
     """
     if isinstance(error, ssl.SSLError):
         return ConnectionLost(f"the TLS handshake with {url} failed: {tls_failure(error)}")
     # UnicodeError: a label that is empty or too long, refused before any look-up.
     if isinstance(error, socket.gaierror | UnicodeError):
         return ConnectionLost(f"the name {url.host!r} of {url} cannot be resolved: {error}. Check it, or write the address")
-    # A file has no host: its error gets advice of its own.
+    # The URL of a Unix socket has no host: its advice depends on the system's error.
     advice = "Is the server running, at this host and port?" if url.host else _ADVICE_FOR_FILES.get(getattr(error, "errno", 0) or 0)
     text = f"no server answers at {url}: {reasons or error}"
     return ConnectionLost(f"{text}. {advice}" if advice else text)

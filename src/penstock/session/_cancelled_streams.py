@@ -49,7 +49,7 @@ class CancelledStreams:
     def add(self, stream: ReceivingStream, unfinished: int = 0) -> None:
         """Take over a stream that this side has cancelled. Its demand, and its `unfinished` elements, may still come."""
         channel, due, self._reason = self._channel, stream.outstanding + unfinished, LATE
-        # They cross the cancel, and cost nothing: a subscriber that left with much demand outstanding once lost its connection for them.
+        # Elements that cross the cancel cost nothing: a subscriber that left with much outstanding demand once lost its connection.
         self._elements = min(self._elements + due, UNBOUNDED)
         # To the full at each cancel: what is under way over a connection is under way for all of its streams together.
         self._bytes = channel.limits.late_bytes

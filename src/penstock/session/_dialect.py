@@ -95,7 +95,7 @@ class Dialect(Protocol):
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
 
-    # Both ends are told: some protocols mark the first part, others the last.
+    # `first` and `last`: some protocols mark the first part, others the last.
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool, /) -> bytes:  # noqa: FBT001  # on the path of elements
         """Encode the header of a part of an element."""
 

@@ -143,7 +143,7 @@ class Link:
         stream = self._session.streams.opened.get(stream_id)
         if isinstance(stream, ReceivingStream):
             return announce_content(stream, serializer, schema)
-        # It was cancelled. The message has crossed that, and a flood of them has the rate of messages that need an answer.
+        # The stream was cancelled, and the message has crossed the cancel. A flood of such messages is bounded by `Limits.control_rate`.
         return stream is not None and (self._session.channel.spend_control_token() or True)
 
     def report_draining(self) -> None:
@@ -159,7 +159,7 @@ class Link:
     def tell_subscriber(self, stream_id: int, fact: object) -> None:
         """Give a fact to the subscriber of a stream of this side."""
         stream = self._session.streams.opened.get(stream_id)
-        # It may have been cancelled while the message of the extension was under way.
+        # The stream may have been cancelled while the message of the extension was under way.
         if isinstance(stream, ReceivingStream):
             tell_subscriber(stream, fact)
 

@@ -42,7 +42,7 @@ class ExtensionHost:
         self._session = session
         self._extensions = extensions
         self._on_admitted = on_admitted
-        # Frozen: an idle connection has no sets of its own.
+        # Frozen, and shared: an idle connection needs no set.
         self._holders: frozenset[int] = _NONE  # ids of the extensions that hold the peer
         self._withholders: frozenset[int] = _NONE  # what holds the requests of this side back
         self._withheld: WithheldOutput | None = None
@@ -51,7 +51,7 @@ class ExtensionHost:
         """Clients of the protocol introduce themselves."""
         self.active: dict[int, ActiveExtension] = {}
         """The extensions that run, by id."""
-        # A tuple of its own: `heard` is called for each chunk, and most extensions do nothing there.
+        # A separate tuple: `heard` is called for each chunk, and most extensions do nothing there.
         self.watching: tuple[ActiveExtension, ...] = ()
         """Those of them whose `heard` and `tick` do something."""
 
@@ -141,7 +141,7 @@ class ExtensionHost:
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
-        # Acknowledgements follow from what this side has sent. Counted, they would bound its speed, and keep an idle connection open.
+        # Acknowledgements follow from bytes of this side. Counted, they would bound its speed, and keep an idle connection open.
         if getattr(active, "is_uncounted", False):
             self.call(active.received, code, body, self._session.channel.now)
             return

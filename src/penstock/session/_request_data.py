@@ -88,7 +88,7 @@ class RequestData:
             return
         if cost := part_cost(part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part):
             self._channel.count_oddity(cost)
-            # That oddity may have been one too many.
+            # The budget of oddities may be empty now, which has ended the connection.
             if self._channel.state.is_closing:
                 return
         self._add(stream_id, unfinished, part)

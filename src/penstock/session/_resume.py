@@ -9,7 +9,7 @@ received, and the server answers with ``4b``. Behind that the bytes of the old c
 Rules of this file:
 
 * An acknowledgement goes out when `ACKNOWLEDGE_BYTES` have come, or `ACKNOWLEDGE_SECONDS` after the first byte.
-* Acknowledgements are not acknowledged alone: two idle sides would answer each other for ever.
+* Acknowledgements are not acknowledged alone: two idle sides would answer each other without end.
 * The fields have fixed lengths, and numbers the highest byte first: a body of another length is refused before it has come.
 """
 
@@ -28,7 +28,7 @@ ASK: Final = 0x4A
 ANSWER: Final = 0x4B
 
 TOKEN_BYTES: Final = 32
-"""256 bits: a token cannot be guessed, whatever the number of attempts."""
+"""256 bits: no number of attempts is enough to guess a token."""
 
 ACKNOWLEDGE_BYTES: Final = 256 << 10
 ACKNOWLEDGE_SECONDS: Final = 0.1
@@ -44,9 +44,9 @@ NOT_RESUMED: Final = "resume"
 
 
 def retain(outbox: Outbox, retained: RetainedBytes | None) -> None:
-    """Keep what is taken from `outbox` until the peer has acknowledged it; None keeps nothing."""
+    """Keep the bytes that are taken from `outbox` until the peer has acknowledged them; None keeps nothing."""
     before = outbox.retained
-    # What goes again waits in the outbox a second time, and the peer is not to blame for that.
+    # Bytes that are sent again wait in the outbox a second time. The peer does not cause that, so they must not count as unread by it.
     outbox.max_waiting += (0 if retained is None else retained.most) - (0 if before is None else before.most)
     outbox.retained = retained
 
@@ -55,7 +55,7 @@ def rewind(outbox: Outbox, position: int) -> None:
     """Let everything behind `position` be sent again, before what waits. Raises ProtocolError if it is not retained."""
     if outbox.retained is not None:
         data = outbox.retained.take_back(position)
-        # They are counted again when they are taken again.
+        # The bytes behind `position` are counted again when they are taken again.
         outbox.taken_bytes = position
         # Waiting bytes go behind those that go again: the bytes of a direction keep their positions.
         data += outbox.buffer
@@ -203,13 +203,13 @@ class ActiveResume:
 
 @attrs.define(eq=False)
 class Takeover:
-    """What the two sides say on the connection that goes on for a lost one. One for each such connection; a server has one for each."""
+    """The question and the answer on a connection that goes on for a lost one. Each side has one object for each such connection."""
 
     said: tuple[bytes, int] | None = None
-    """The token that the client has said, or the next one that the server has given; and the bytes that the other side has received."""
+    """The message of the other side: the token of a client, or the next token from a server; and the bytes that it has received."""
 
     question: tuple[bytes, int] | None = None
-    """What a client says: the token, and the bytes that it has received."""
+    """The message of a client: its token, and the bytes that it has received."""
 
     send: Callable[[int, bytes], None] | None = None
     """Sends a message of the extension, in the encoding of the connection."""

@@ -33,7 +33,7 @@ class RetainedBytes:
         self.acknowledged: int = 0
         """The position up to which the peer has acknowledged."""
         self.has_new_room: bool = False
-        """The peer has acknowledged so much that publishers may be asked again. The writer's next turn lets them go on."""
+        """The acknowledgements have made room, so publishers may be asked again. The writer's next turn lets them go on."""
         self._first = 0  # the position of the first piece: a piece is kept as a whole until its end is acknowledged
         # Bounded by `most`. None most of the time on an idle connection, which then has one small object for the last few bytes.
         self._pieces: list[bytearray] | None = None
@@ -70,7 +70,7 @@ class RetainedBytes:
             pieces.append(data)
 
     def acknowledge(self, position: int) -> bool:
-        """Drop what the peer has. Return whether that was news. Raises ProtocolError if so much was never sent."""
+        """Drop the bytes before `position`. Return False if they were dropped before. Raises ProtocolError if they were never sent."""
         # An older position is no fault: acknowledgements that were lost with their link are sent again, behind a newer count.
         if position <= self.acknowledged:
             return False

@@ -213,7 +213,7 @@ class Session:
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
         # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
         self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
-        # This drops nothing that a stream has encoded: those bytes are in the buffer already.
+        # `close` drops no element that a stream has encoded: those bytes are in the buffer already.
         self.outbox.close()
         self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
 

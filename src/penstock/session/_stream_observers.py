@@ -1,4 +1,5 @@
-"""The extensions of a connection that have to do with its streams. A connection without such extensions has no object of this module.
+"""Calls the extensions of a connection when its streams open, begin and end. Without such an extension a connection has no object of this
+module.
 
 An extension that raises ends its connection, and nothing else.
 """
@@ -17,7 +18,7 @@ METHODS: Final = ("change_target", "check_subscribe", "before_subscribe", "befor
 
 
 class StreamObservers:
-    """Calls the extensions about streams."""
+    """The extensions that have at least one of `METHODS`, and the calls of these methods."""
 
     __slots__ = ("_methods", "_session")
 
@@ -34,7 +35,7 @@ class StreamObservers:
         return bool(found)
 
     def change_target(self, stream_id: int, target: Any) -> Any:
-        """Return the target that the extensions leave of `target`."""
+        """Pass `target` through each extension, and return the last result."""
         for method in self._methods["change_target"]:
             changed = self._call(method, stream_id, target)
             target = target if changed is HOLD else changed  # HOLD: the extension has raised, and the connection has ended
@@ -44,7 +45,7 @@ class StreamObservers:
         """Return whether the service may decide on a stream now. If not, an extension holds it, has refused it, or has raised."""
         for method in self._methods["check_subscribe"]:
             answer = self._call(method, stream.id, stream.target)
-            # It has raised, or ended the connection: there is nothing left to decide on.
+            # The extension has raised, or ended the connection: there is no stream left to decide on.
             if self._session.channel.state.is_closing:
                 return False
             # The first extension that does not agree decides: an extension behind it must not serve what this one holds.
@@ -59,7 +60,7 @@ class StreamObservers:
         """Serve a stream that an extension has held, or refuse it."""
         streams = self._session.streams
         stream = streams.serving.get(stream_id)
-        # It may have ended, or was decided on before.
+        # The stream may have ended, or was decided on before.
         if stream is None or stream.state is not SendingState.REQUESTED:
             return
         # The drain may have begun while the extension held the stream.
@@ -70,7 +71,7 @@ class StreamObservers:
             stream.refuse(refusal)
 
     def before_subscribe(self, stream_id: int, target: Any) -> Any:
-        """Tell that a stream of this side is about to be opened, and return the target to send."""
+        """Call the extensions before a stream of this side is opened, and return the target to send."""
         for method in self._methods["before_subscribe"]:
             changed = self._call(method, stream_id, target)
             # None leaves the target as it is; HOLD says that the extension has raised.
@@ -78,29 +79,29 @@ class StreamObservers:
         return target
 
     def before_accept(self, stream_id: int, element_size: int) -> None:
-        """Tell that a stream of the peer is about to be accepted."""
+        """Call the extensions before a stream of the peer is accepted."""
         self._call_all("before_accept", stream_id, element_size)
 
     def on_accepted(self, stream_id: int, element_size: int) -> None:
-        """Tell that the peer has accepted a stream."""
+        """Call the extensions because the peer has accepted a stream."""
         self._call_all("on_accepted", stream_id, element_size)
 
     def on_begun(self, stream_id: int) -> None:
-        """Tell that the publisher of a stream is attached."""
+        """Call the extensions because the publisher of a stream is attached."""
         self._call_all("on_begun", stream_id)
 
     def on_ended(self, stream_id: int, *, is_served: bool) -> None:
-        """Tell that a stream has ended."""
+        """Call the extensions because a stream has ended."""
         self._call_all("on_ended", stream_id, is_served)
 
     def closed(self) -> None:
-        """Tell that the connection is over."""
+        """Call the extensions because the connection is over."""
         for method in self._methods["closed"]:
             try:
                 method()
             except Exception as error:  # boundary: an extension, perhaps of a plugin. The connection has ended already
                 warning = PluginError(f"an extension raised in closed(): {error!r}")
-                # For the log: the text alone does not say where it was raised.
+                # For the log: the text alone does not say where the extension has raised.
                 warning.__cause__ = error
                 self._session.streams.delegate.on_warning(warning)
 
@@ -109,7 +110,7 @@ class StreamObservers:
             self._call(method, *arguments)
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        # Not raised: most of these calls are made by the program or by a publisher, and not by the decoder.
+        # The exception stays here: most of these calls are made by the program or by a publisher, which must not get it.
         try:
             return method(*arguments)
         except ProtocolError as error:

@@ -280,7 +280,7 @@ class StreamTables:
         """Cancel a stream that this side serves."""
         stream = self.serving.get(stream_id)
         if stream is None:
-            # It may have crossed the end: each stream is cancelled once. A cancel beyond that belongs to no stream.
+            # The cancel may have crossed the end: each stream is cancelled once. A cancel beyond that belongs to no stream.
             if not self._channel.budgets.requests.count_late_cancel() and self._channel.spend_control_token():
                 self._channel.count_oddity()
         else:

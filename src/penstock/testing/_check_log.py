@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Each check opens an empty log of its own, and is named after the sentence that it checks.
+* Each check opens an empty log, and is named after the sentence that it checks.
 * No check depends on time: a log in virtual time and a log whose work runs in threads give the same results.
 """
 
@@ -27,7 +27,7 @@ UNTIL_ACKNOWLEDGED: Final = Retention(max_count=16, acknowledged=True)
 
 
 class LogContractBroken(AssertionError):
-    """A log does not keep its contract. The text names the check, and says what was expected and what was seen."""
+    """A log does not keep its contract. The text names the check, and has the expected and the observed values."""
 
 
 async def check_log(open_log: OpenLog) -> None:

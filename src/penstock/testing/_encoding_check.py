@@ -1,4 +1,4 @@
-"""A check for encodings of RS.io messages: what is written is read again, however the bytes are cut."""
+"""A check for encodings of RS.io messages: a message that was written is read again, however the bytes are cut."""
 
 from collections.abc import Sequence
 from typing import Final

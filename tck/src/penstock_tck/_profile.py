@@ -1,6 +1,7 @@
 """A profile: which generation of the standard is verified, and which of two expectations applies where the two generations differ.
 
-They differ at nine points. A check that serves both reads the point from `self.profile`. The rest of its code is shared.
+They differ at nine points. The code that serves both reads points 2, 5, 7 and 8 from `self.profile`. At the other points each generation
+has checks of its own, because their steps differ too; these points are here so that a user can look them up.
 """
 
 from collections.abc import Mapping

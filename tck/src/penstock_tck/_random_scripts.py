@@ -3,7 +3,7 @@
 Rules of this file
 
 * A script is made of a seed, which also gives the order of tasks. So it can be played again on a fresh object, and shortened if it fails.
-* Each play has a transcript of its own. Only the shortest script that fails is played into the transcript of the check.
+* Each play has its own transcript. Only the shortest script that fails is played into the transcript of the check.
 * Processor time limits how many scripts are played: on a busy machine as many are played as on a quiet one. If threads work, real time
   limits them, too: it passes while a thread waits for its source.
 """
@@ -77,7 +77,7 @@ async def _shrink(verification: Verification, play: Play, script: Script) -> Scr
 
 
 async def _try(verification: Verification, play: Play, script: Script) -> str:
-    """Play the script into a transcript of its own. A violation counts as a difference. Checkpoints."""
+    """Play the script into a new transcript. A violation counts as a difference. Checkpoints."""
     reseed(script.seed)
     with _own_transcript(verification) as transcript:
         seen = await play(script)

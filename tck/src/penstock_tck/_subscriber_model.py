@@ -35,14 +35,14 @@ ENDS: Final = ("on_complete", "on_error", "")
 
 @attrs.frozen(kw_only=True)
 class Act:
-    """What happens `at` passes of the run loop after the act before."""
+    """One act, `at` passes of the run loop after the act before."""
 
     what: str
     """Signal elements ("emit"), signal them inside the next request ("nest"), call a hook ("request", "cancel"), or end ("end")."""
     at: int
     number: int = 0
     end: str = ""
-    """The end that comes behind the elements, if any."""
+    """The end that comes behind the elements, or None."""
 
     def __str__(self) -> str:
         words = {

@@ -28,7 +28,7 @@ class SubscriberStage(Verification):
     """Whether handlers run later than the signals that they handle (rule 2.2)."""
 
     recovers: ClassVar[bool] = False
-    """Whether it answers an on_error from upstream with something else than that error: a processor may (rule 4.2)."""
+    """Whether the subscriber answers an on_error from upstream with another signal: a processor may (rule 4.2)."""
 
     subscriber: Any = None
     """The subscriber under test, for the hooks."""

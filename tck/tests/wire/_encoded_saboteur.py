@@ -43,9 +43,9 @@ class _EncodedServer(RsioServer):
         super().__init__(connection, fault)
         self.agreed: Form | None = None
         self.taken = 0  # changes of the client
-        self.form: Form | None = None  # of what the client sends
+        self.form: Form | None = None  # of the client's messages
         self.reader = io.MessageReader()
-        self.answers: Form | None = None  # of what this side sends
+        self.answers: Form | None = None  # of this side's messages
         self.sizes = io.MessageReader()  # knows the fixed sizes of the streams that are served
 
     # --- receiving

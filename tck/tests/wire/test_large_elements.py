@@ -19,7 +19,7 @@ def test_an_element_is_numbers_that_occur_once() -> None:
 
 
 def test_the_right_elements_are_accepted() -> None:
-    """In their order."""
+    """The order of the elements counts too."""
     verify_large([FIRST, SECOND])
     with pytest.raises(Failed, match="element 0 of the large ones has at byte 0 the bytes that belong to byte 0 of element 1"):
         verify_large([SECOND, FIRST])

@@ -39,7 +39,7 @@ def golden() -> dict[str, dict[str, bytes]]:
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_each_message_is_written_as_on_the_page(form) -> None:
-    """Byte for byte."""
+    """The bytes of each form are the golden bytes."""
     assert {name: form.encode(message) for name, message in MESSAGES.items()} == {name: each[form.name] for name, each in golden().items()}
 
 
@@ -96,5 +96,5 @@ def test_long_lengths_have_the_shortest_heads() -> None:
 
 
 def test_ids_are_those_of_the_page() -> None:
-    """16 and 17."""
+    """The page gives 16 to msgpack and 17 to protobuf."""
     assert {each: form.name for each, form in FORMS_BY_ID.items()} == {16: "msgpack", 17: "protobuf"}

@@ -52,7 +52,7 @@ def test_the_scheme_of_a_url_finds_the_table_of_a_plugin() -> None:
 
 
 def test_a_url_without_a_table_of_a_plugin_has_that_of_rsio() -> None:
-    """A protocol before the '+' is one of the kit, whatever plugins bring."""
+    """A protocol before the '+' is one of the kit, and not of a plugin."""
     assert _wire_table.table_for(parse_url("tcp://x")).rows is requirements("rsio")
     assert _wire_table.table_for(parse_url("reactivesocket+morse://x")).rows is requirements("reactivesocket")
 

@@ -571,7 +571,7 @@ MIXED = [b"", b"a", bytes(127), b"", bytes(300), b"bb", bytes(20_000), b"c"]
 
 
 def test_a_run_of_mixed_lengths_is_delivered_with_one_call() -> None:
-    """Empty elements too."""
+    """A run may have elements of any length, and empty ones."""
     stream = CollectingStream()
     decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream})
     decoder.feed(bytes(rs.join_run(7, MIXED)))

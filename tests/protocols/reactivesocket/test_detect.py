@@ -34,7 +34,7 @@ def test_only_the_setup_of_another_version_is_recognised() -> None:
 
 @pytest.mark.parametrize("first_bytes", [b"GET / HTTP/1.1", b"\x16\x03\x01\0\xa5\x01\0\0", b"\x01\0\0\0\0\0\0\x13", b"\x01"])
 def test_a_first_byte_that_is_not_zero_is_another_protocol(first_bytes: bytes) -> None:
-    """HTTP, TLS, RS.io."""
+    """HTTP, TLS and RS.io are recognised by their first byte."""
     assert opens(first_bytes) is False
 
 

@@ -111,7 +111,7 @@ def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
 
 
 def test_fire_and_forget_opens_no_stream() -> None:
-    """On neither side."""
+    """Neither side has an entry in its table of streams."""
     pair = RsPair()
     pair.client.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"shot"))
     pair.settle()
@@ -252,7 +252,7 @@ def test_the_session_is_over_as_soon_as_its_last_bytes_are_taken(reason: str) ->
 
 
 def test_a_client_that_leaves_before_it_is_accepted_waits_for_a_refusal() -> None:
-    """For `goodbye_timeout`."""
+    """The session is closing until `goodbye_timeout` has passed."""
     raw = RawSocket(Role.CLIENT)
     raw.receive()
     raw.session.close("")

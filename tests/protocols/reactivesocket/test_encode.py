@@ -11,7 +11,7 @@ from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_V
 
 @pytest.mark.parametrize(("frame", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_each_frame_has_its_golden_bytes(frame: rs.Frame, text: str) -> None:
-    """Byte for byte."""
+    """A frame is encoded as its row says."""
     assert rs.encode(frame).hex() == text
 
 

@@ -1,6 +1,6 @@
 """An encoding of a third party: the fields of a message in decimal digits and netstrings, each byte behind the type with its bits turned.
 
-No file of penstock knows it. It has an id of its own, and uses public names only.
+No file of penstock knows it. It has its own id, and uses public names only.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ from tests.protocols.rsio._golden_bytes import GOLDEN
 
 @pytest.mark.parametrize(("message", "text"), GOLDEN.values(), ids=GOLDEN)
 def test_each_message_has_its_golden_bytes(message: rsio.Message, text: str) -> None:
-    """Byte for byte."""
+    """A message is encoded as its row says."""
     assert rsio.encode(message).hex() == text
 
 

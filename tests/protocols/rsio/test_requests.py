@@ -103,7 +103,7 @@ async def test_raw_requests_work_over_rs_io_too() -> None:
 
 @pytest.mark.parametrize("size", [16_383, 16_384, 65_536, 1_048_577, 4 << 20])
 async def test_a_payload_of_any_length_arrives_whole(size: int) -> None:
-    """Up to `Limits.max_element`."""
+    """A payload may have up to `Limits.max_element` bytes."""
     payload = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
     async with serve(named_service(), "memory://s") as server, connect(server.addresses[0]) as peer:
         assert await peer.request("echo", payload) == payload

@@ -62,7 +62,7 @@ def refuse(made: Made, error: Exception = REFUSED) -> None:
 
 
 def test_a_stream_moves_with_all_of_its_demand() -> None:
-    """Also with what was requested while there was no connection."""
+    """Demand that was requested between two connections is requested on the next one, too."""
     peer, made, subscriber = opened()
     subscriber.request(3)
     refuse(made[0])

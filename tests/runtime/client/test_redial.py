@@ -1,4 +1,4 @@
-"""A client that looks for the next link of its connection: when it tries, when it gives up, and what it makes of the server's answer."""
+"""A client that looks for the next link of its connection: when it tries, when it gives up, and its error for each answer of the server."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -110,7 +110,7 @@ def test_an_attempt_is_judged_by_the_words_of_the_server(reason: Exception, toke
 
 
 async def test_a_handover_is_due_when_the_server_has_answered() -> None:
-    """Not before."""
+    """Before the answer of the server the handover is not due."""
     handover = ClientHandover(FIRST, 7)
     assert not handover.is_asked
     handover.takeover.said = SECOND, 9
@@ -150,7 +150,7 @@ async def test_a_restarted_server_knows_no_token(autojump_clock: trio.testing.Mo
 
 
 async def test_a_source_by_url_resumes_too(autojump_clock: trio.testing.MockClock) -> None:
-    """Each subscription has a connection of its own."""
+    """Each subscription has its own connection."""
     async with serve(numbers_service(20), URL, limits=LIMITS, resume=True) as server:
         async with subscribe(f"{URL}/numbers", demand=2, limits=LIMITS, resume=True) as stream:
             read = [await anext(stream)]

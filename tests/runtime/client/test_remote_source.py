@@ -207,7 +207,7 @@ class Changing(Subscriber[Any]):
 
 
 async def test_a_cancel_in_on_subscribe_makes_no_connection() -> None:
-    """Nothing is reported."""
+    """No connection is tried, so its failure is not reported either."""
     changing = Changing()
     async with trio.open_nursery() as nursery:
         remote("memory://nobody/x").publisher(nursery).subscribe(changing)

@@ -10,7 +10,7 @@ from tests.runtime._named import RECORDS, Order, Price, named_service
 
 @pytest.mark.parametrize("protocol", ["", "rsio+", "reactivesocket+"])
 async def test_a_url_names_the_request(protocol: str) -> None:
-    """With its parameters."""
+    """The parameters of the URL reach the handler, in both protocols."""
     async with serve(named_service(), "memory://u") as server:
         url = f"{protocol}{server.addresses[0]}/price/EURUSD?cents=7"
         assert await penstock.request(url, Order(2), type=Price, serializer=RECORDS) == Price("EURUSD", 14)

@@ -95,7 +95,7 @@ async def test_demand_without_end_is_told_as_such(autojump_clock: trio.testing.M
     ],
 )
 async def test_a_failure_ends_the_stream(url: str, error: type[Exception], text: str, autojump_clock: trio.testing.MockClock) -> None:
-    """An exception that is no PenstockError is the fault of the plugin, and so are elements that were not requested."""
+    """An exception of another type than PenstockError is the fault of the plugin, and so are elements that were not requested."""
     with pytest.raises(error, match=text):
         async with subscribe(url, registry=REGISTRY, demand=4) as stream:
             async for _ in stream:
@@ -112,7 +112,7 @@ async def test_leaving_the_stream_cancels_the_reader(autojump_clock: trio.testin
 
 
 async def test_options_reach_the_scheme(autojump_clock: trio.testing.MockClock) -> None:
-    """Credentials above all."""
+    """The scheme gets the same credentials object that the program has given."""
     plugin = Plugin()
     credentials = Credentials.bearer("x")
     async with subscribe("count://to/1", registry=build_registry([plugin]), credentials=credentials) as stream:

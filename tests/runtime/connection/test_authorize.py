@@ -51,7 +51,7 @@ def test_an_exception_refuses_and_is_reported_unless_it_means_a_refusal() -> Non
 
 
 def test_an_awaitable_is_waited_for() -> None:
-    """Its outcome decides."""
+    """The outcome of the awaitable decides."""
     reasons: list[str] = []
 
     class Later:

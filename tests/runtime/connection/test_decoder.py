@@ -85,7 +85,7 @@ async def test_without_a_serializer_elements_are_read_as_announced(name: str, el
 
 @pytest.mark.parametrize("options", [{"serializer": "bytes"}, {"type": bytes}])
 async def test_a_program_that_wants_bytes_gets_them(options: Any) -> None:
-    """Whatever is announced."""
+    """The announced serializer does not count if the program asks for bytes."""
     assert await read("quote", **options) == [b'{"price":1}', b'{"price":2}']
 
 

@@ -54,7 +54,7 @@ def test_sound_extensions_are_negotiated() -> None:
 
 
 def test_a_server_without_a_log_does_not_offer_positions() -> None:
-    """What the program gave stays."""
+    """An extension that the program gave stays."""
     found = extensions_for(build_registry(), None, print)
     assert [each.name for each in if_used(found, has_logs=True).offered] == ["content", "drain", "keepalive", "position", "requests"]
     assert [each.name for each in if_used(found, has_logs=False).offered] == ["content", "drain", "keepalive", "requests"]
@@ -86,7 +86,7 @@ def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object
 
 
 def test_two_extensions_with_one_code_are_both_left_out() -> None:
-    """Both are reported."""
+    """Both extensions are reported by their names."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
     assert names == ["content", "drain", "keepalive", "position", "requests"]
     assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]

@@ -47,7 +47,7 @@ def test_a_good_close_is_not_followed_by_an_abort() -> None:
 
 
 def test_a_close_that_takes_too_long_is_aborted() -> None:
-    """After its deadline."""
+    """The transport is aborted when the deadline of the close has passed."""
     assert closed(trio.sleep_forever) == (["aclose", "abort"], [], 3)
 
 

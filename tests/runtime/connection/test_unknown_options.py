@@ -72,5 +72,5 @@ async def test_options_of_transports_pass_through_the_request() -> None:
 
 
 def test_known_options_pass() -> None:
-    """Nothing is raised."""
+    """The call with a known option raises nothing."""
     refuse_unknown("call()", ["a"], {"a", "b"})

@@ -124,7 +124,7 @@ class KnockPlugin:
 
 
 async def _line(connection: Connection) -> str:
-    """Read byte by byte: what follows the line belongs to the session."""
+    """Read byte by byte: bytes behind the line belong to the session."""
     assert isinstance(connection, ByteConnection)
     line = b""
     while not line.endswith(b"\n"):

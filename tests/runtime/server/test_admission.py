@@ -157,7 +157,7 @@ def test_cut_oldest_says_whether_there_was_one() -> None:
 
 
 async def test_wait_empty_returns_when_the_last_connection_is_removed() -> None:
-    """Not before."""
+    """While a connection is left, the call waits."""
     door = Door()
     place = door.place()
     async with trio.open_nursery() as nursery:

@@ -69,7 +69,7 @@ async def test_a_session_talks_on_a_connection_that_is_handed_over(autojump_cloc
 
 
 async def test_parts_of_a_connection_are_connections(autojump_clock: trio.testing.MockClock) -> None:
-    """Each has a session and a place of its own, and a shutdown says goodbye on each."""
+    """Each has its own session and place, and a shutdown says goodbye on each."""
     fixture = Fixture(limits=Limits(handshake_timeout=3.0))
     async with fixture.serve() as server, trio.open_nursery() as nursery:
         client = await fixture.ask(nursery, "split")
@@ -155,7 +155,7 @@ async def test_a_transport_that_raises_ends_its_connection_only(autojump_clock: 
 
 
 async def test_a_client_is_authenticated_as_on_any_connection(autojump_clock: trio.testing.MockClock) -> None:
-    """A refusal takes a quarter of a second, whatever its cause; publishers see the principal, and `authorize` decides by it."""
+    """A refusal takes a quarter of a second for each cause; publishers see the principal, and `authorize` decides by it."""
 
     async def authenticate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
         if data == b"crash":

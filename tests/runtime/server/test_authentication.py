@@ -163,7 +163,7 @@ def test_credentials_that_cannot_arrive_are_refused_at_the_call(extra: Any) -> N
 
 
 def test_setup_and_credentials_exclude_each_other() -> None:
-    """On both sides."""
+    """A client cannot give both, and a service cannot examine both."""
     with pytest.raises(UsageError, match="one place"):
         penstock.connect("reactivesocket+memory://a", setup=b"x", credentials=Credentials.bearer("y"))
     with pytest.raises(UsageError, match="give one of them"):
@@ -291,7 +291,7 @@ async def test_both_sides_know_each_other_by_their_certificates(tmp_path: Any, o
 
 
 def test_credentials_of_a_server_that_would_reach_every_stranger_are_refused_at_the_call() -> None:
-    """A service that examines no client lets everybody in. No error repeats the credentials."""
+    """A service that examines no client accepts every client. No error repeats the credentials."""
     for service, extra, text in (
         (penstock.Service(), OF_SERVER, "a stranger could show them"),
         (service_with(anybody), "lighthouse", "give Credentials.bearer"),
@@ -303,7 +303,7 @@ def test_credentials_of_a_server_that_would_reach_every_stranger_are_refused_at_
 
 
 def test_a_function_that_examines_the_server_is_refused_where_no_credentials_can_come() -> None:
-    """ReactiveSocket has no verdict, and a string is no function."""
+    """ReactiveSocket has no verdict, and a string is not a function."""
     with pytest.raises(UsageError, match="shows no credentials over the protocol 'reactivesocket'"):
         penstock.connect("reactivesocket+memory://a", authenticate=the_server)
     with pytest.raises(UsageError, match="give a function"):

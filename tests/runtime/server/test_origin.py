@@ -36,6 +36,6 @@ def test_a_unix_peer_counts_by_its_user() -> None:
 
 
 def test_a_peer_without_host_and_user_has_no_origin() -> None:
-    """Pipes and memory."""
+    """The peer of a pipe or of a memory transport has no origin."""
     assert origin_of(PeerIdentity(address="memory://x")) is None
     assert origin_of(PeerIdentity(address="x", host="192.0.2.7", port=1)) == "192.0.2.7"

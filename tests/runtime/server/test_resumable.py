@@ -1,4 +1,4 @@
-"""A server keeps connections that can be resumed: tokens, counts, the time, and what a hostile client can do with all that."""
+"""A server keeps connections that can be resumed: tokens, counts, the time, and hostile clients."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -151,7 +151,7 @@ async def test_of_two_clients_with_one_token_the_later_one_goes_on(autojump_cloc
 
 
 async def test_a_client_may_be_back_before_the_loss_is_noticed(autojump_clock: trio.testing.MockClock) -> None:
-    """The transport that the server still has is ended, and what arrived on it counts."""
+    """The transport that the server still has is ended, and bytes that arrived on it count."""
     async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
         first = await raw()
         token = await first.begin()
@@ -235,7 +235,7 @@ async def test_a_malformed_question_ends_its_connection_alone(autojump_clock: tr
 
 
 async def test_a_client_that_resumes_has_the_time_of_a_handshake_and_no_streams(autojump_clock: trio.testing.MockClock) -> None:
-    """It holds a place before the hello, as any stranger does; and what it asks for there is refused."""
+    """It holds a place before the hello, as any stranger does; and requests on it are refused."""
     async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
         first = await raw()
         token = await first.begin()

@@ -1,4 +1,4 @@
-"""`Server.statistics()`: what runs, and what connections have done that have ended."""
+"""`Server.statistics()`: connections and streams that run, and the sums of connections that have ended."""
 
 import pytest
 import trio

@@ -124,7 +124,7 @@ def test_a_class_of_an_enclosing_function_is_found() -> None:
 
 
 def test_what_runs_is_inside_partials_and_objects() -> None:
-    """Its annotations count."""
+    """`called_function` returns the function whose annotations count."""
     called = Called()
     assert called_function(functools.partial(functools.partial(pair))) is pair
     assert called_function(called) is Called.__call__

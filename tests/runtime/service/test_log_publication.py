@@ -139,7 +139,7 @@ class Observer:
 
 
 async def test_positions_pass_a_serializer_and_an_observer(autojump_clock: MockClock) -> None:
-    """The elements are read from JSON, and a plugin counts them: the stream knows its position all the same."""
+    """The elements are read from JSON, and a plugin counts them; the stream knows its position too."""
     async with peer_of(service_of(await filled()), registry=build_registry([Observer()])) as peer:
         async with peer.subscribe("orders", start="earliest", type=int) as stream:
             assert [await anext(stream), await anext(stream)] == [0, 1]
@@ -184,7 +184,7 @@ REFUSED = [
 async def test_a_place_that_does_not_fit_is_refused_with_the_figures_of_the_log(
     protocol: str, name: str, places: dict[str, int], text: str, autojump_clock: MockClock
 ) -> None:
-    """The subscriber learns what was wrong and what the log has; nothing is reported at the server."""
+    """The subscriber learns its mistake and the positions of the log; nothing is reported at the server."""
     log = await filled(3, retention=Retention(max_count=3), partitions=("east", "west"))
     for number in range(7):
         await log.append([b"%d" % number], partition="west")

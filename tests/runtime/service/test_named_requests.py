@@ -49,7 +49,7 @@ def test_a_payload_that_does_not_fit_opens_nothing(name: str, payload: bytes | N
 
 
 def test_parameters_that_do_not_fit_are_an_unknown_name() -> None:
-    """As for publishers."""
+    """The service finds no handler, as it finds no publisher."""
     service = named_service()
     for name in ("price", "price/", "price/a?cents=x", "price/a?payload=1", "nowhere"):
         assert service.find(name, PEER, b"") is None

@@ -107,7 +107,7 @@ async def test_a_batch_is_appended_once_across_a_restart_of_the_receiver(tmp_pat
 
 
 async def test_a_commit_after_a_restart_of_the_receiver_fails(autojump_clock: object) -> None:
-    """What was staged is gone, so nothing is appended, and the text says to repeat the batch."""
+    """The staged elements are gone, so nothing is appended, and the text says to repeat the batch."""
     log = ring()
     async with Meeting(log) as writer:
         await writer.stage(b"1")

@@ -22,7 +22,7 @@ def put(staging: Staging, staged: Attempt, *elements: bytes) -> Attempt:
 
 
 def test_attempts_are_found_by_partition_name_and_count() -> None:
-    """In the order of the partitions, whatever the order of the names."""
+    """In the order of the partitions, and not of the names."""
     staging = Staging(10_000, 60)
     second = put(staging, attempt("b", partition=1), b"2", b"3")
     first = put(staging, attempt("a"), b"1")
@@ -81,7 +81,7 @@ def test_an_earlier_run_of_a_batch_makes_room() -> None:
 
 
 def test_an_old_attempt_makes_room_when_it_is_needed() -> None:
-    """Not before."""
+    """An old attempt is kept until its room is needed."""
     staging = Staging(2 * ATTEMPT_BYTES, 60)
     other = BatchId("another", 1)
     put(staging, attempt("old", batch=other, began=0.0))

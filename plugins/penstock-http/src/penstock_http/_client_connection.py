@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Nothing is sent twice by itself: a request that has failed is the caller's to repeat.
+* No request is repeated here: if one fails, its caller decides whether to repeat it.
 * An answer that breaks the rules of HTTP, or ends before its body does, is ConnectionLost.
 * Through a proxy a request names the whole URL; TLS begins behind the answer to CONNECT.
 """
@@ -27,7 +27,7 @@ _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _PORTS: Final = {"http": 80, "https": 443}
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses without X-Rsio-Error after which a request is repeated: a proxy or a server that has no time now."""
+"""Statuses after which a request is repeated if the answer has no X-Rsio-Error: a proxy, or a server, is busy."""
 
 
 @attrs.frozen
@@ -137,7 +137,7 @@ class ClientConnection:
             try:
                 event = self._parser.next_event()
             except h11.RemoteProtocolError as error:
-                raise ConnectionLost(f"the answer is no sound HTTP/1.1: {error}") from None
+                raise ConnectionLost(f"the answer is not valid HTTP/1.1: {error}") from None
             if isinstance(event, h11.ConnectionClosed):
                 raise ConnectionLost("the server has ended the connection")
             if event is not h11.NEED_DATA:

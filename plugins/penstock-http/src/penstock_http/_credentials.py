@@ -3,7 +3,7 @@
 Rules of this file:
 
 * The header Authorization comes first. A page cannot set it for `EventSource`; a cookie goes with every request of a page by itself.
-* A cookie counts only if the option ``http.cookie`` names it: the others of a site are no credentials.
+* A cookie counts only if the option ``http.cookie`` names it: other cookies of a site are ignored.
 """
 
 import base64

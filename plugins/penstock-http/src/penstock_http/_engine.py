@@ -132,7 +132,7 @@ class Engine:
         subscription = entry.subscription
         subscription.used_at = now
         exchange = self._act(request, subscription, found[2] or "", now)
-        # It answers for some time still. That costs little, and no place.
+        # The subscription answers for some time after its end. That costs little, and no place.
         if subscription.ended is not None and not subscription.kept_bytes():
             entry.release()
         return exchange

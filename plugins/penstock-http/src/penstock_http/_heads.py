@@ -36,7 +36,7 @@ class BadRequest(Exception):
 
 @attrs.frozen(kw_only=True)
 class Head:
-    """A request of HTTP/1.1, and what it says about its connection."""
+    """A request of HTTP/1.1, with its options for the connection."""
 
     request: Request
     host: str
@@ -88,7 +88,7 @@ class HeadReader:
             raise BadRequest(431, f"the head of a request has at most {MAX_HEAD} bytes")
         if _BARE_LF.search(raw):
             raise BadRequest(400, "a line of the request does not end with CR LF")
-        # One for each request: what follows the head stays here, so the next head is judged too.
+        # One for each request: the bytes behind the head stay here, so the next head is judged too.
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         try:
             parser.receive_data(raw)

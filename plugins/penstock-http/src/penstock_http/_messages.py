@@ -73,10 +73,6 @@ class Response:
     outcome: Outcome | None = None
     """Set if the answer has elements."""
 
-    def with_headers(self, *headers: tuple[str, str]) -> "Response":
-        """Return the same answer with more headers."""
-        return attrs.evolve(self, headers=(*self.headers, *headers))
-
 
 def answer(status: int, *headers: tuple[str, str], text: str = "") -> Response:
     """Return an answer without elements; `text` is for a person."""

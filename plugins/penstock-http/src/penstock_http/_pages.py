@@ -58,7 +58,7 @@ class Pages:
             return _nothing()
         if not self._is_measured:
             self._is_measured = True
-            # It stays collected while the server runs, so that its counters never fall.
+            # The server is collected while it runs, so that its counters never fall.
             host.start_soon(_keep, _module("penstock_metrics").collect(host), name="penstock http metrics")
         prometheus = _module("prometheus_client")
         text: bytes = prometheus.generate_latest()

@@ -13,7 +13,7 @@ SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
 FIXED: Final = 16
 """Bytes of a header before the addresses."""
 MAX_LENGTH: Final = 2048
-"""Bytes of the addresses and of what a proxy adds to them. HAProxy writes some hundred."""
+"""Bytes of the addresses and of the fields that a proxy adds. HAProxy writes some hundred."""
 
 _LOCAL, _PROXY = 0x20, 0x21
 _TCP4, _TCP6 = 0x11, 0x21

@@ -171,7 +171,7 @@ class _Reading:
                 raise ConnectionLost(f"{self._publisher} was redirected more than {MAX_REDIRECTS} times")
             before, url = url, _followed(url, answer)
             if _origin_of(urlsplit(url)) != _origin_of(urlsplit(before)):
-                # They were given for the origin of the URL, and a server must not send them elsewhere.
+                # The credentials were given for the origin of the URL, and a server must not send them elsewhere.
                 self._authorization = []
             await self._drop()
 

@@ -76,7 +76,7 @@ def test_credit_goes_back_when_bytes_were_taken_and_not_before() -> None:
 
 
 def test_a_peer_that_sends_beyond_its_window_is_refused() -> None:
-    """With GOAWAY."""
+    """The connection ends with the code FLOW_CONTROL_ERROR."""
     core, client = _pair()
     client.outbound_flow_control_window = client.streams[1].outbound_flow_control_window = 1 << 20
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The gate before h2: slices of whole frames, and what is refused by its header alone."""
+"""The gate before h2: slices of whole frames, and frames that are refused by their header alone."""
 
 import pytest
 from h2.errors import ErrorCodes
@@ -96,7 +96,7 @@ def test_headers_are_bounded_in_bytes_and_in_frames() -> None:
 
 
 def test_what_is_unfinished_has_the_number_of_the_frame_that_began_it() -> None:
-    """A frame that has arrived in part, and a header block without its end, whatever frames it has."""
+    """A frame that has arrived in part, and a header block without its end, in any frames."""
     gate = _gate()
     _feed(gate, _data(3) + _data(3)[:5])
     assert gate.unfinished == 1

@@ -30,7 +30,7 @@ async def _read(side: Multiplexer, stream: Http2Stream, size: int) -> bytes:
 
 
 async def test_streams_take_turns(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """A short send is not behind a long one of another stream: it waits for what is in frames, and for one more frame."""
+    """A short send is not behind a long one of another stream: it waits for bytes that are in frames, and for one more frame."""
     (long, _), (short, _) = [await ends.open() for _ in range(2)]
     ends.server.stop()
     await wait_all_tasks_blocked()
@@ -175,7 +175,7 @@ async def test_other_tasks_run_between_many_small_frames(ends: Any, autojump_clo
 
 
 async def test_a_part_can_be_taken(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """The rest stays."""
+    """The bytes that are not taken stay for the next calls."""
     own, theirs = await ends.open()
     await ends.client.outgoing.send(own, b"abcdef")
     with assert_checkpoints():
@@ -232,7 +232,7 @@ async def _refused_send(ends: Any, stream: Http2Stream) -> None:
 
 
 async def test_a_cancelled_send_leaves_the_others_alone(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """What it has not put into frames is dropped."""
+    """Bytes that are not in frames yet are dropped."""
     (one, _), (two, read) = [await ends.open() for _ in range(2)]
     with trio.move_on_after(1):
         await ends.client.outgoing.send(one, bytes(2 * STREAM_WINDOW))

@@ -1,4 +1,4 @@
-"""Bytes to messages. What a field may be is here; what a message may be is in `MessageDecoder`.
+"""Bytes to messages. This file reads the fields; `MessageDecoder` reads the messages that they are in.
 
 Rules of this file:
 
@@ -68,7 +68,7 @@ class MsgpackDecoder(MessageDecoder):
     def _deliver_run(self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream) -> int:  # positions
         """Deliver the element from `position` to `end`, and those behind it on the same stream.
 
-        Its message begins at `start`, and the head of its element is at `length_at`. What the loop does not know it leaves to
+        Its message begins at `start`, and the head of its element is at `length_at`. A case that the loop does not know is left to
         `read_elements`.
         """
         begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._longest

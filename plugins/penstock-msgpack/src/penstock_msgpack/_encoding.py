@@ -15,7 +15,6 @@ from penstock_msgpack._decoder import MsgpackDecoder
 from penstock_msgpack._heads import BIN_HEADS, HEADS, encode_uint
 
 _ON_NEXT: Final = b"\x21"
-_EXTENSIONS: Final = range(0x40, 0x7F)
 
 
 class MsgpackEncoding(Encoding):

@@ -1,4 +1,4 @@
-"""Bytes to messages. What a field may be is here; what a message may be is in `MessageDecoder`.
+"""Bytes to messages. This file reads the fields; `MessageDecoder` reads the messages that they are in.
 
 Rules of this file:
 
@@ -104,7 +104,7 @@ class ProtobufDecoder(MessageDecoder):
     def _deliver_run(self, data: bytes, field: bytes, position: int, end: int, stream: WireStream) -> int:
         """Deliver the element from `position` to `end`, and those behind it on the same stream.
 
-        `field` are the bytes from the beginning of a body to the tag of the element. What the loop does not know it leaves to
+        `field` are the bytes from the beginning of a body to the tag of the element. A case that the loop does not know is left to
         `read_elements`.
         """
         width, last, longest = len(field), len(data), self._longest

@@ -34,7 +34,7 @@ MOST_LENGTHS: Final = 2048
 
 
 class _Ends(dict[int, bytes]):
-    """What stands directly before an element of a length, made when it is first used."""
+    """The bytes directly before an element, by its length; each made when it is first used."""
 
     def __missing__(self, length: int) -> bytes:
         end = _ELEMENT + encode_varint(length) if length else b""

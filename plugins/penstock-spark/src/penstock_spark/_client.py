@@ -47,7 +47,7 @@ SECRETS: Final = {
 
 
 class ClientSettings(NamedTuple):
-    """What a process needs to connect. It has no secrets."""
+    """The settings with which a process connects. They have no secrets."""
 
     token_file: str | None = None
     token_env: str | None = None

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Before the hello the socket is read in pieces of `CHUNK` bytes, and RS.io gets one frame at a time: the next one may have a larger bound.
-* A peer that breaks a rule gets a Close frame, and time to read it: what it still sends is read and dropped, up to a bound.
+* A peer that breaks a rule gets a Close frame, and time to read it: later bytes of it are read and dropped, up to a bound.
 * After a Close frame of the peer `receive` returns None once this side's own Close frame is sent, behind the frame that was being sent.
 """
 
@@ -74,7 +74,7 @@ class Receiver:
         return first
 
     async def receive_bytes(self) -> bytes | None:
-        """Return the bytes that have arrived, whatever messages they are in."""
+        """Return the bytes that have arrived, of all messages."""
         event = await self._next_data()
         if event is None:
             return None
@@ -109,7 +109,7 @@ class Receiver:
         for _ in range(FRAMES_PER_RECEIVE):
             event = await self._event_at_hand()
             if not isinstance(event, frames.Data):
-                # A Close: what came before it is returned first, so that this side can answer a goodbye in it.
+                # A Close: bytes that came before it are returned first, so that this side can answer a goodbye in it.
                 if isinstance(event, frames.Close):
                     self._put_back = event
                 if event is None or self._put_back is not None:

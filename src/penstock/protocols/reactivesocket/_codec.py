@@ -124,7 +124,7 @@ def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
 
 def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> bytes:
     """Return a request for one value, the request that is sent most."""
-    # The same short path as in response_header: 177 ns instead of 403 by way of _frame.
+    # A short path, as in response_header: 177 ns instead of 403 by way of _frame.
     length = layout.HEADER_SIZE + len(data)
     if framed or length > layout.LARGEST_LENGTH or not 0 <= stream_id <= layout.LARGEST_STREAM_ID:
         return _frame(FrameType.REQUEST_RESPONSE, stream_id, data, framed=framed)

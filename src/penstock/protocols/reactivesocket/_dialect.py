@@ -343,7 +343,7 @@ class ReactiveSocketDialect:
     # The draft has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
-    # These two alone: a peer without them skips their frames, and each other extension would cost each connection one more.
+    # Keepalive and drain alone: a peer without them skips their frames, and each other extension would cost each connection one more.
     default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE, DRAIN})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -372,7 +372,7 @@ class ReactiveSocketDialect:
     @property
     def preauth_bytes(self) -> int:
         """How many bytes may come before a SETUP is complete. Requests right behind the SETUP do not count."""
-        # It changes during the handshake: a client need not wait, so its requests may follow the SETUP at once.
+        # The bound changes during the handshake: a client need not wait, so its requests may follow the SETUP at once.
         return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
 
     # --- sending

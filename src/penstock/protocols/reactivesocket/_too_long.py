@@ -48,12 +48,12 @@ class TooLongFrames:
             # The number is in the part that was skipped. Without it the stream would wait for demand that the peer believes to have sent.
             self._streams.serving[stream_id].cancel_with_error(TOO_LONG)
         else:
-            # It names no stream that could end: a second SETUP, a message without an answer, a request with an id in use.
+            # The frame names no stream that could end: a second SETUP, a message without an answer, a request with an id in use.
             self._channel.count_oddity()
 
     def _end_opened(self, frame_type: int, stream_id: int, refusal: ProtocolError) -> None:
         stream = self._streams.opened.get(stream_id)
-        # It was cancelled here, or never opened.
+        # The stream was cancelled here, or never opened.
         if not isinstance(stream, ReceivingStream):
             self._channel.count_oddity()
             return

@@ -146,7 +146,7 @@ class RsioDecoder(BufferedDecoder):
         if position < 0:
             return NEED_MORE
         if not count:
-            # It would be a message that costs the sender 3 bytes and does nothing.
+            # Such a message would cost the sender 3 bytes and do nothing.
             raise ProtocolError(f"a packed message without elements on stream {subscriber}", reason="protocol:packed")
         # The product, not the count: elements of 1 byte may be a million in one message.
         if count * size > self._limits.frame:

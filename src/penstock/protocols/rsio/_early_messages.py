@@ -16,8 +16,8 @@ class EarlyMessages:
         self.messages: list[rsio.Message] = []
 
     def add(self, message: rsio.Message) -> None:
-        """Keep a message. Raises ProtocolError if all of them are too long."""
-        # Encoded again, which costs a stranger's message a microsecond: the decoder does not tell how long it was.
+        """Keep a message. Raises ProtocolError if all messages together are too long."""
+        # Encoded again, which takes a microsecond for each message of a stranger: the decoder does not tell how long the message was.
         self._size += len(rsio.encode(message))
         # Before the message is kept, so that a stranger cannot make this side hold more than the bound.
         self.check(0)

@@ -78,7 +78,7 @@ class _MovingStream(BatchRelay[Any]):
             if self._requested:
                 subscription.request(self._requested)
         else:
-            # It was cancelled while this stream was being opened.
+            # The subscriber has cancelled while this stream was being opened.
             subscription.cancel()
 
     def on_error(self, error: BaseException, /) -> None:

@@ -4,7 +4,7 @@ Rules of this file:
 
 * The tasks of the connection run in a nursery of the block. Leaving the block says goodbye within its deadline, and closes.
 * An exception of the body leaves the block as it is. A lost connection is raised from the streams, where a task waits for it, and not
-  from the block. A refusal by the peer is raised from the block as well: perhaps nothing was asked for, and no stream would tell.
+  from the block. A refusal by the peer is raised from the block as well: without a stream nothing else would report it.
 * A failure while the connection is made is an exception of that `async with` alone: the nursery is left properly first.
 """
 
@@ -87,7 +87,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             raise
         return peer
 
-    # --- what a block that reconnects does in another way
+    # --- overridden by a block that reconnects
 
     async def _first_connection(self, nursery: trio.Nursery) -> Connection:
         return await self._open_in_time(nursery)
@@ -151,7 +151,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 offers=[(dialect, settings)],
                 resumption=resumption,
             )
-        # As above: nothing else knows of this transport yet.
+        # Nothing else knows of this transport yet, so it is closed here.
         except BaseException:
             await self._abort(connection)
             raise
@@ -171,9 +171,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             raise ConnectionLost(str(error)) from error
         try:
             dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
-            # The hello lists no encodings: what is said here stays in the encoding that it begins in.
+            # The hello lists no encodings, so this connection stays in the encoding of its hello.
             settings = settings_for(dialect, connection, attrs.evolve(self._extensions, encodings=()))
-            # It serves nothing, and no observer hears of it: it is there to ask one question, and then it is a link of the lost connection.
+            # A connection that serves nothing and calls no observer: it asks one question, and then its transport is the next link.
             task = new_connection(
                 connection,
                 attrs.evolve(self._settings, service=Service()),
@@ -184,7 +184,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             )
             await run_or_cut(task)
         finally:
-            # It was not handed over, so it is closed here. Shielded, because a cancel may have come.
+            # The transport was not handed over, so it is closed here. Shielded, because a cancel may have come.
             if handover.connection is None:
                 with trio.CancelScope(shield=True):
                     await self._abort(connection)
@@ -210,6 +210,6 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
         # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
         reason = self._connection.reason
-        # A block that reconnects has tried again; what was asked for has got the error, if it gave up.
+        # A block that reconnects has tried again. If it gave up, its streams have got the error.
         if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._reconnect is not None):
             raise own_copy(reason)  # `wait_accepted` may have raised it in a task before

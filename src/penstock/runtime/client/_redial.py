@@ -1,9 +1,10 @@
-"""Finds the next transport connection for one that was lost: connects again with the server's token, until the time is over.
+"""Connects again, with the server's token, after a client's transport connection was lost, until the resume timeout is over.
 
 Rules of this file:
 
 * The first attempt is made at once. Before each further one there is a random pause, whose bound doubles up to `LONGEST_PAUSE`.
-* A server that does not know the connection ends the attempts: no later one can do better. A server that is full, or gone, is asked again.
+* If the server does not know the connection, no further attempt is made: it will not know it later. A server that is full, or gone, is
+  asked again.
 """
 
 import random
@@ -21,11 +22,11 @@ FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0
 
 PASSING: Final = frozenset({"lost", "shutdown", "drain", "limit:handshake"})
-"""Reasons after which the server, or another one at its address, may answer better."""
+"""Reasons for which an attempt fails, and a later one may succeed."""
 
 
 class ClientHandover(Handover):
-    """The connection on which a client asks to go on."""
+    """A new connection on which a client asks the server to go on with the lost one."""
 
     def __init__(self, token: bytes, received: int) -> None:
         self.takeover: Takeover = Takeover(question=(token, received))
@@ -35,17 +36,18 @@ class ClientHandover(Handover):
         return self.takeover.said is not None
 
     async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
-        # Before the lost connection goes on: the bytes behind the server's answer belong to that one.
+        # Before the lost connection goes on: the bytes behind the server's answer belong to the lost connection.
         stop_reading()
         await trio.lowlevel.checkpoint()
 
 
 class NotNowError(Exception):
-    """An attempt has failed, and another one may do better."""
+    """An attempt has failed, and a later one may succeed."""
 
 
 Dial = Callable[[bytes, int], Awaitable[tuple[Connection, bytes, int]]]
-"""Connects and asks the server, with a token and the bytes that were received. Returns the connection, the next token, the server's count.
+"""Connects and asks the server, with a token and the number of received bytes. Returns the connection, the next token, and the number of
+bytes that the server has received.
 
 Raises NotNowError, or ConnectionLost if no further attempt can succeed.
 """
@@ -68,14 +70,14 @@ class ClientResumption(Resumption):
         return None
 
     def on_token(self, token: bytes, seconds: float) -> None:
-        # The shorter time of the two sides: after it one of them has given the connection up.
+        # The shorter time of the two sides: after that time one side has given the connection up.
         self._token, self._seconds = token, min(seconds, self._limits.resume_timeout)
 
     def on_confirmed(self) -> None:
         """Do nothing: a client waits for nothing."""
 
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
-        # It was lost right behind the hello.
+        # The connection was lost right behind the hello.
         if self._token is None:
             raise self.give_up(lost, "it was lost before the server gave it a token")
         last: Exception | None = None

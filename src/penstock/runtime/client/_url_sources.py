@@ -141,7 +141,7 @@ class _Sink(ElementSink, Subscription):
             many(elements)
             return
         for element in elements:
-            # It may have cancelled at the element before.
+            # The subscriber may have cancelled at the element before.
             if self._subscriber is not None:
                 subscriber.on_next(element)
 

@@ -18,7 +18,7 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
     # Without the last bytes there is nothing to linger for: the peer has not got the goodbye.
     if not await writer.wait_flushed():
         return False
-    # After our last byte: a peer that reads slowly has this time for the bytes in the buffers of the system.
+    # The time begins after our last byte: a peer that reads slowly has it for the bytes in the buffers of the system.
     with trio.move_on_after(parts.limits.linger):
         try:
             # Half-close: the peer sees the end after it has read all, and can still send its own goodbye.
@@ -26,7 +26,7 @@ async def linger(connection: Connection, parts: ConnectionParts, reader: Reader,
         except Exception as error:  # boundary: a transport may be a plugin
             reader.on_end(error)
             return False
-        # If a goodbye is not answered, the end of the peer is the answer. It can come only if the transport can end one half.
+        # Without an answer to a goodbye, the end of the peer's half is the answer. It can come only if the transport can end one half.
         can_end = parts.session.channel.dialect.answers_goodbye or connection.facts.half_close
         if parts.session.state is not ConnectionState.CLOSED and can_end:
             await reader.input_ended.wait()
@@ -41,7 +41,7 @@ async def close(connection: Connection, *, in_good_order: bool, seconds: float, 
             # Shielded: a cancelled program must still close its sockets, but only for `seconds`.
             with trio.move_on_after(seconds, shield=True) as closing:
                 await end()
-        # Another task has aborted it meanwhile, as a program does that leaves while its link ends. It is closed, and nothing failed.
+        # Another task has aborted the transport meanwhile, as a program does that leaves while its link ends. Nothing failed.
         except trio.ClosedResourceError:
             pass
         except Exception as error:  # boundary: a transport may be a plugin

@@ -1,9 +1,9 @@
-"""What one connection needs to go on over another link after a loss: its token, the bytes that are kept, and the wait for the next link.
+"""The part of a connection that lets it go on over another link after a loss: its token, the kept bytes, the wait for the next link.
 
 Rules of this file:
 
 * Both sides must have the extension *resume*. If one has not, `begin` returns False, and the connection is one as any other.
-* The client finds the next link, and the server waits for it. Each has a class of its own, beside the code that opens connections.
+* The client finds the next link, and the server waits for it. Each side has its own class, beside the code that opens connections.
 * The server sends nothing on the next link before the client has: then the client knows its new token, and the old one is used up.
 * There is one count of bytes for each direction, and it ends with the link. So the server answers only when the lost link has decoded all
   that had arrived.
@@ -21,8 +21,8 @@ from penstock.session import ActiveResume, ConnectionState, RetainedBytes, Sessi
 
 
 def retained_bytes(limits: Limits) -> RetainedBytes:
-    """Return an empty record of what is not acknowledged."""
-    # An honest peer reaches `bound`, and what was in the outbox then comes on top: an element that is sent, and one behind it.
+    """Return an empty record of the bytes that are not acknowledged."""
+    # An honest peer reaches `bound`. The outbox may hold more bytes then: an element that is being sent, and one behind it.
     waiting = limits.outbound_high + limits.max_element + limits.outbound_control
     return RetainedBytes(limits.resume_bytes, limits.resume_bytes + 2 * waiting)
 
@@ -31,7 +31,7 @@ class ResumableLinks(Protocol):
     """The links of a connection, as its resumption sees them."""
 
     def fail(self, reason: str, error: ConnectionLost) -> None:
-        """End the connection: what the peer says does not fit."""
+        """End the connection: the numbers of the peer do not fit those of this side."""
 
     def drop(self) -> None:
         """End the transport connection that is used now: the peer goes on over another one."""
@@ -91,7 +91,7 @@ class Resumption(ABC):
         return True
 
     async def next_link(self, lost: Exception) -> Connection:
-        """Return the next transport connection; what the peer has not received is queued again. Raises ConnectionLost if there is none."""
+        """Return the next transport connection, with the bytes that the peer lacks queued again. Raises ConnectionLost if none comes."""
         session = self._session
         if session is None:
             raise self.give_up(lost, "it had not begun")
@@ -197,7 +197,7 @@ class Handover(ABC):
     async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         """Find the lost connection, and answer. Raises ConnectionLost to refuse. Checkpoints.
 
-        `stop_reading` is called before the answer: what the peer sends behind it belongs to the lost connection.
+        `stop_reading` is called before the answer: bytes that the peer sends behind the answer belong to the lost connection.
         """
 
 

@@ -48,9 +48,9 @@ class Place:
         """Lets the connection end by itself, in place of a cancel. Set while its transport attends it."""
 
     def run_in(self, scope: trio.CancelScope) -> None:
-        """Let `cancel` cancel `scope`. Each connection has its own: a shutdown reaches each one, and each says its own goodbye."""
+        """Let `cancel` cancel `scope`. Each connection has its own scope, so each one says its own goodbye."""
         self._scope = scope
-        # It was cancelled before its task began.
+        # The connection was cancelled before its task began.
         if self.is_cancelled:
             scope.cancel()
 

@@ -29,7 +29,7 @@ def check_guard(service: Service, url: str, registry: Registry) -> None:
             check_examines(kind, kind.name)
     if service.is_guarded and parse_url(url).dialect is None:
         advice = (
-            # Such a transport answers clients itself, in whatever protocol: a dialect before its URL would serve none of them.
+            # Such a transport answers clients itself, in any protocol: a dialect before its URL would serve none of them.
             "Give Service(authenticate=…), which examines the clients of every protocol"
             if isinstance(registry.transport(parse_url(url).transport), AttendingTransport)
             else f"Write 'reactivesocket+{url}', or name another protocol before a '+' if all of its clients may be accepted"

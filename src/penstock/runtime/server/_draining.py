@@ -1,11 +1,11 @@
-"""The drain of a server: no new streams, and time for those that run. Each connection is left when nothing runs on it any more.
+"""The drain of a server: new streams are refused, and open ones get time to end. A connection is closed when no stream runs on it.
 
 Rules of this file:
 
 * The peers are told first, all of them, and every new stream is refused from then on.
-* A peer that was told leaves by itself, once it has got the answers to what it had asked for before it knew. So it has `GRACE` seconds,
-  also if nothing runs: without them its last requests would meet the goodbye.
-* Polling, and no events: a stream that ends during normal service must not pay for a drain that may come.
+* A peer that was told leaves by itself when its last requests are answered. It has `GRACE` seconds for that, also if no stream runs:
+  otherwise requests that it sent before it was told would meet the goodbye.
+* The drain polls, and uses no events: an event would cost each stream that ends, also without a drain.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ OnWaiting: TypeAlias = Callable[[Mapping[str, int], float], object]
 """Gets the number of streams that run, by the name of their publisher, and the seconds that they have left."""
 
 PER_PASS: Final = 10
-"""Connections that are told, or left, in one pass of the run loop: each takes up to 1 ms, in the passes that follow."""
+"""Connections that are told, or left, in one pass of the run loop: each of them takes up to 1 ms of the passes that follow."""
 
 
 def time_for_streams(limits: Limits) -> float:
@@ -45,7 +45,7 @@ def may_leave(connection: ConnectionTask, now: float, began: float) -> bool:
     """Return whether a connection can be left without a loss, `now`, in a drain that began at the time `began`."""
     if not is_quiet(connection):
         return False
-    # A peer without the extension knows of nothing and leaves for nothing. One that is about to say hello may have it.
+    # A peer without the extension *drain* is not told, and does not leave by itself. A peer that has not said hello yet may have it.
     is_told = bool(connection.session.streams.drain.announcers) or not connection.is_open.is_set()
     return not is_told or now >= max(began, connection.opened_at or began) + GRACE
 
@@ -116,10 +116,10 @@ class Draining:
         acted = 0
         # A copy: a connection that ends removes itself.
         for connection in tuple(self._running):
-            # A goodbye was said: it ends by itself, within its deadline.
+            # A goodbye was said: the connection ends by itself, within its deadline.
             if connection.session.state.is_closing:
                 continue
-            # Told again if the drain was shortened, because the peer knows the later time.
+            # The peer is told again if the drain was shortened: it knows the later time.
             until = connection.session.streams.drain.until
             if until is None or until > self.until:
                 drain_connection(connection, self.until)

@@ -119,7 +119,7 @@ class HostedStreams:
         # Judged here, because no decoder of penstock has read this name.
         if len(name.encode()) > settings.limits.max_name:
             return "the name is longer than Limits.max_name"
-        # Both examine clients before anything is served. A transport that forgets it must not open the door.
+        # setup= and authenticate= examine clients before anything is served. A transport that calls neither must get no stream.
         if service.is_guarded:
             return "the service has setup=, which examines clients of ReactiveSocket only"
         if service.authenticate is not None and peer.principal is None:

@@ -33,7 +33,7 @@ _AT_THE_DOOR: Final = {
 """Reasons that no dialect gives, with their meaning for the operator of this side."""
 
 _FLUSH_SECONDS: Final = 60.0
-"""Seconds after which the number of lines that were left out is written, if no other line says it before."""
+"""Seconds after which the number of lines that were left out is written, if no other line gives it before."""
 
 _log: Final = logging.getLogger("penstock.server")
 
@@ -55,10 +55,10 @@ class Refusals:
     def add(self, reason: str, peer: PeerIdentity, address: str) -> None:
         """Count that `peer` was refused at the server's `address`."""
         token, meaning = _explain(reason)
-        # Counted also if the line is left out: the numbers are complete, the log is not.
+        # The refusal is counted also if its line is left out: the numbers are complete, and the log is not.
         self._counts[token] += 1
         self._events.connection_refused(ConnectionRefused(address=address, peer=peer, reason=token))
-        # A handshake fails for clients of every kind, scanners above all, and no limit of this side would help.
+        # A handshake fails for clients of every kind, mostly scanners, and a larger limit would not help.
         level = logging.INFO if token not in _AT_THE_DOOR or token == HANDSHAKE else logging.WARNING
         self._lines.write(level, token, "refused %s at %s: %s: %s", peer.address, address, token, meaning)
         # Wakes `run` only if there is something to write: a server at rest has no timer.
@@ -70,7 +70,7 @@ class Refusals:
         self._lines.flush()
 
     async def run(self) -> None:
-        """Write it again and again while lines are left out; until cancelled."""
+        """Call `flush` every `_FLUSH_SECONDS` while lines are left out; until cancelled."""
         while True:
             await self._is_behind.wait()
             # Not at once: in a flood the next line of the kind gives the number itself.

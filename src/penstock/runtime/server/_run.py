@@ -178,7 +178,7 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         with self._main_scope:
             try:
                 await main(server)
-            # It belongs to a scope of trio, which must get it back. As a failure it would be raised from `run` after each signal.
+            # A Cancelled belongs to a scope of trio, which must get it back. As a failure, it would be raised from `run` after each signal.
             except trio.Cancelled:
                 raise
             except BaseException as error:  # boundary: the program; raised again once the peers have their goodbye

@@ -509,7 +509,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     def _on_hello(self, task: ConnectionTask, place: Place) -> None:
         self._admission.on_hello(place)
-        # It was let in because it might have been the client of a suspended connection.
+        # The connection was let in because its client might have been that of a suspended connection.
         if task.opened_at is not None and self._admission.is_beyond(place):
             task.leave(CONNECTIONS)
 

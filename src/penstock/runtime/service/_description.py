@@ -1,4 +1,4 @@
-"""What a service offers, as plain values: for `Service(describe=True)`, whose peers read it like any other publisher.
+"""The offers of a service as plain values: for `Service(describe=True)`, whose peers read it like any other publisher.
 
 Rules of this file:
 
@@ -140,7 +140,7 @@ def summary_of(function: Any) -> str:
 
 
 def _known(annotations: Annotations, name: str) -> Any:
-    # A name that only a type checker imports is no reason to refuse the description.
+    # A name that only a type checker imports does not refuse the description.
     try:
         return annotations.of(name)
     except UsageError:

@@ -78,7 +78,7 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
                 many(part)
             else:
                 for element in part:
-                    # It may have cancelled at the element before.
+                    # The subscriber may have cancelled at the element before.
                     if self._subscriber is not None:
                         subscriber.on_next(element)
         if self._subscriber is None or self._taken < len(self._elements):

@@ -142,7 +142,7 @@ class PublishedStreams:
         Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
         A service with `authorize` is served in this way only if it was asked before: else Forbidden is raised.
         """
-        # It may be async, and this call cannot wait. To let the peer in would pass the function by.
+        # `authorize` may be async, and this call cannot wait. Without this check a peer would be served that the function refuses.
         if not self._is_authorized:
             raise Forbidden("the service has authorize=, which this protocol does not ask")
         # The look-up before the place: a name that does not exist must not cost one.

@@ -5,7 +5,7 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 * ``NAME/stage``: this side subscribes to ``rows`` of the asking peer, so its demand sets the pace. The answer is the count.
 * ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one transaction, whose id is query and
   batch: a batch that is repeated is appended once.
-* ``NAME/abort``: the batch failed, and what it has staged may go.
+* ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
 import inspect
@@ -58,7 +58,7 @@ Target: TypeAlias = Log | Callable[[Received], Awaitable[None]]
 
 @attrs.frozen
 class Commit:
-    """What a writer sends to commit a batch: of each partition the attempt that counts, with its number of elements."""
+    """The payload of ``NAME/commit``: of each partition the attempt that counts, with its number of elements."""
 
     query: str
     batch: int
@@ -67,7 +67,7 @@ class Commit:
 
 @attrs.frozen
 class Abort:
-    """What a writer sends when a batch failed."""
+    """The payload of ``NAME/abort``: the batch that failed."""
 
     query: str
     batch: int
@@ -92,9 +92,9 @@ def receive(
     """Let peers write elements under `name`, such as Spark with ``writeStream.format("penstock")``.
 
     With a log as `target` each batch is appended exactly once: all of it or nothing, also if the writer repeats it after a failure.
-    Elements wait in memory until their batch is committed: `max_staged_bytes` bounds them. What a batch that never was committed has
-    staged is dropped after `max_staged_seconds`, when its room is needed. Elements go to the partition of the log that the writer names;
-    if it names none, its partitions are spread over those of the log.
+    Elements wait in memory until their batch is committed: `max_staged_bytes` bounds them. If a batch is never committed, its
+    elements are dropped after `max_staged_seconds`, when their room is needed. Elements go to the partition of the log that the writer
+    names; if it names none, its partitions are spread over those of the log.
 
     With an async function as `target` it is called with each `Received`, and the peer learns that elements have arrived when the call has
     returned. A batch that fails is repeated, so an element comes at least once. The function must not keep state of its caller.

@@ -221,7 +221,7 @@ def canonical_name(name: str) -> str:
     if "%" not in name and "?" not in name:
         return name
     path, mark, query = name.partition("?")
-    # It leads nowhere in any spelling.
+    # Such a name leads nowhere in any spelling.
     if _has_too_many(query):
         return name
     segments = [_escaped(unquote(segment)) for segment in path.split("/")]

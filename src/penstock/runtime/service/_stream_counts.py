@@ -26,7 +26,7 @@ class StreamCount:
 
     def count(self, elements: Sequence[Any]) -> None:
         """Count `elements`. On a stream of fixed size one piece may hold several elements."""
-        # An element may be anything that a publisher signals. What is no bytes is refused behind this, in words.
+        # A publisher may signal any object. The sending stream refuses one that is not bytes, and its error says so.
         size = size_of(elements)
         self.bytes += size
         self.elements += size // self.element_size if self.element_size else len(elements)

@@ -1,4 +1,4 @@
-"""Demand that comes before upstream does, and the bound of what a processor keeps (rule 4.1)."""
+"""Demand that comes before upstream does, and the bound on the elements that a processor keeps (rule 4.1)."""
 
 from typing import Any, Final
 

@@ -43,7 +43,7 @@ class LongStreamChecks(PublisherStage):
     async def unbounded_demand_is_never_used_up(self) -> None:
         """Requests 2^63-1 once, and expects 5,000 elements of a stream that has them.
 
-        If this fails, look at what stands for unbounded demand: it must not be a number that a long stream uses up.
+        If this fails, look at the value for unbounded demand: it must not be a number that a long stream uses up.
         """
         length = self.length(_LONG)
         probe = await self.open(length)

@@ -15,7 +15,7 @@ class SubscriberModelChecks(SubscriberModelStage):
         and tells the subscriber to request and to cancel. Expects that its handlers get each element once, in order, then the end, and that
         its requests add up. Shrinks a script that fails.
 
-        If this fails, look at what the subscriber does after it has called request(): an element or the end may have come before it
+        If this fails, look at the subscriber's code behind its call of request(): an element or the end may have come before it
         returns. And at what a signal does while an earlier one is still being handled.
         """
         await self.play_on_subscribers()

@@ -36,7 +36,7 @@ REQUESTS: Final = frozenset({"echo"})
 
 
 class MissingPublishers:
-    """What is known of the publishers that the target lacks."""
+    """The findings about publishers that the target lacks."""
 
     def __init__(self, target: Target, make_context: Callable[[trio.Nursery], CheckContext], refusal: Refusal | None) -> None:
         """`refusal` asks for a name; None if the protocol has no such question, and then nothing is found."""

@@ -215,6 +215,6 @@ async def _cancel_slow(peer: RsPeer, ask: Callable[[int], Awaitable[None]], firs
         await peer.expect_working()  # the target has read the CANCEL
         if not peer.of_stream(stream):
             return stream
-        # It may have been in transit before the CANCEL was read. On a busy machine two answers can take longer than the slow publisher.
+        # The element may have been in transit before the CANCEL was read. On a busy machine two answers may take longer than the publisher.
     text = f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read its CANCEL"
     raise Failed(f"{text}; {peer.describe_received()}")

@@ -125,7 +125,7 @@ async def _cancel_slow(context: CheckContext, peer: RsioPeer) -> int:
         await peer.expect_working()  # the target has read the cancel
         if not peer.elements(stream):
             return stream
-        # It may have been in transit before the cancel was read. On a busy machine two answers can take longer than the slow publisher.
+        # The element may have been in transit before the cancel was read. On a busy machine two answers may take longer than the publisher.
     text = f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read its cancel"
     raise Failed(f"{text}; {peer.describe_received()}")
 

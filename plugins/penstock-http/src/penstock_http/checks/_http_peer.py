@@ -85,7 +85,7 @@ class HttpPeer(RawConnection):
                 elif event is h11.NEED_DATA or isinstance(event, h11.ConnectionClosed):
                     return
         except h11.RemoteProtocolError as error:
-            fail(f"the answer is no sound HTTP/1.1: {error}; {answer}")
+            fail(f"the answer is not valid HTTP/1.1: {error}; {answer}")
         if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
             self._parser.start_next_cycle()
 

@@ -1,4 +1,4 @@
-"""What the peer has sent, event for event: each changes a stream, or ends the connection."""
+"""The events of the peer, one by one: each changes a stream, or ends the connection."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final

@@ -58,7 +58,7 @@ class Http2Stream:
         """Why the stream is broken, for people."""
         self.pending: PendingSend | None = None
         self.is_blocked: bool = False
-        """The peer has given no credit for what waits in `pending`."""
+        """The peer has given no credit for the bytes in `pending`."""
         self.mark: int = 0
         """The position, in all bytes that this connection sends, behind the last frame of the stream."""
         self.answer: Headers | None = None
@@ -131,7 +131,7 @@ class Http2Stream:
             await self._arrived.wait()
 
     def take(self, most: int) -> bytes:
-        """Take at most `most` bytes; none are left at the end of the peer's half. Raises BrokenResourceError behind a reset."""
+        """Take at most `most` bytes; none are left when the peer has ended its half. Raises BrokenResourceError behind a reset."""
         if self._whole and len(self._whole) <= most:
             data, self._whole = self._whole, b""
             return data

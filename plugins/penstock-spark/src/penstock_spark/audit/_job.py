@@ -32,7 +32,7 @@ Run = Callable[[Work, Function, str, str], pa.Table]
 
 @attrs.frozen
 class Judged:
-    """What the job has found."""
+    """The findings of the job."""
 
     carries: Carries
     publisher_waits: Ints

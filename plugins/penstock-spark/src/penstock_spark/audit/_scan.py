@@ -34,7 +34,7 @@ NAMES: Final = {
 
 @attrs.define
 class Carry:
-    """What is known of a subscription before a row."""
+    """The state of a subscription before a row."""
 
     demand: int = 0
     elements: int = 0

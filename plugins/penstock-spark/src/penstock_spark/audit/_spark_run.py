@@ -1,4 +1,4 @@
-"""Runs the work of the audit on Spark, and tells the progress."""
+"""Runs the work of the audit on Spark, and reports the progress."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LOOK: Final = 0.5
 """Seconds between two looks at the progress."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, how many tasks of it have ended, and how many there are."""
+"""Called with the name of the work, the number of its tasks that have ended, and the number of all its tasks."""
 
 
 class SparkRun:

@@ -1,6 +1,6 @@
 """The lag of the sources of a streaming query, under the names that Kafka's source uses.
 
-A source in Python cannot report metrics of its own. But the progress of a query has its end offset and its latest offset, from which the
+A source in Python cannot report metrics. But the progress of a query has its end offset and its latest offset, from which the
 figures follow.
 """
 
@@ -58,7 +58,7 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
                 self._report(progress.name or str(progress.id), index, lag)
 
     def onQueryStarted(self, event: Any) -> None:  # Spark's name
-        """Do nothing: there is no offset yet."""
+        """Do nothing: a query that starts has no offset."""
 
     def onQueryIdle(self, event: Any) -> None:  # Spark's name
         """Do nothing: the offsets are those of the last progress."""
