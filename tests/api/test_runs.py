@@ -22,6 +22,7 @@ def check(run: Sequence[bytes], elements: list[bytes]) -> None:
     assert list(run) == elements
     assert len(run) == len(elements)
     assert [run[index] for index in range(-len(elements), len(elements))] == elements * 2
+    assert list(reversed(run)) == elements[::-1]
     assert run[1:] == elements[1:]
     assert run[::-2] == elements[::-2]
     for index in (len(elements), -len(elements) - 1):

@@ -1,18 +1,24 @@
 """Floods of messages that are legal once; and peers that do not read, or have gone."""
 
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker
-from tests.hostile._row import LARGE, SILENCE, UNREAD, C, Row
+from tests.hostile._row import KIB, LARGE, SILENCE, UNREAD, C, Row
 from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
 from tests.hostile._rsio_wire import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
 
 ROOM = {"max_subscriptions": 100}
 """A cancelled stream counts until its publisher has stopped, so the scaled `max_subscriptions` would be reached before the churn limit."""
 
+CANCELLED = ROOM["max_subscriptions"] * KIB
+"""What cancelled streams hold until their publishers have stopped: a stream and its name, below a KiB each."""
+
 
 async def flood(attacker: Attacker, data: bytes) -> None:
-    """Send `data` repeatedly until a goodbye arrives or sending fails, but no more than 64 MB."""
-    chunk = data * (65_536 // len(data) + 1)
-    for _ in range(1000):
+    """Send `data` repeatedly until a goodbye arrives or sending fails, but no more than 64 MB.
+
+    The pieces are longer than what the attacked side reads at a time, so that it always has as much as it takes.
+    """
+    chunk = data * (262_144 // len(data) + 1)
+    for _ in range(250):
         if attacker.goodbyes or not await attacker.send(chunk):
             return
 
@@ -90,6 +96,7 @@ FLOODS = [
         says="limit:churn",
         schemes=EVERYWHERE,
         changes=ROOM,
+        holds=CANCELLED,
     ),
     Row(title="subscribes that are refused, without end", attack=refusals, answer=C, says="limit:churn"),
     Row(title="pings without end", attack=pings, answer=C, says="limit:pings", extensions=(1,), schemes=EVERYWHERE),

@@ -19,6 +19,9 @@ ELEMENT = MIB
 LIMITS = replace(Limits(), window_bytes=4 * MIB, unread_bytes=16 * MIB, max_element=2 * MIB)
 
 
+LIGHT_ENDS = [b"", *(bytes(1000 + number % 300) for number in range(200)), b""] * 3
+
+
 class LargeElements:
     """A service with large elements and small ones."""
 
@@ -29,6 +32,7 @@ class LargeElements:
         self.service.publish("then-large", lambda: self.elements(math.inf, 200))
         self.service.publish("small", lambda: self.elements(0, 2_000))
         self.service.publish("mixed", self.mixed)
+        self.service.publish("light-ends", lambda: LIGHT_ENDS)
 
     async def elements(self, large: float, small: int) -> AsyncIterator[bytes]:
         for _ in range(small):
@@ -244,3 +248,16 @@ async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget
             assert len(keeps.kept) <= 10
             assert not peer.is_connected
             assert [type(error) for error in keeps.errors] == [ConnectionLost]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_all_bytes_of_elements_that_arrived_together_are_counted(protocol: str) -> None:
+    """Also if the first and the last are empty: the lengths of an average were the choice of the peer."""
+    large = LargeElements()
+    async with serve(large.service, "memory://b") as server, connect(f"{protocol}+{server.addresses[0]}") as peer:
+        async with peer.subscribe("light-ends") as stream:
+            got = [element async for element in stream]
+            counted = stream.statistics().received_bytes
+    assert got == LIGHT_ENDS
+    assert counted is not None
+    assert 0 <= counted - sum(map(len, got)) < len(got)

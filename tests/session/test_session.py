@@ -246,6 +246,19 @@ def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
     assert raw.goodbye_reason() == "limit:churn"
 
 
+def test_what_is_left_of_a_flood_is_decoded_before_more_is_read() -> None:
+    """A session that closes drops messages, and its reader is told of those that are left: it would hold a second chunk beside them."""
+    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
+    raw.delegate.publishers["s"] = ScriptedPublisher()
+    flood = 9 * (rsio.encode(rsio.Subscribe(publisher="s", subscriber=1)) + rsio.encode(rsio.Cancel(subscriber=1)))
+    turns = 1
+    more = raw.session.receive(flood, 0.0, most=6)
+    while more:
+        more = raw.session.receive(b"", 0.0, most=6)
+        turns += 1
+    assert (raw.goodbye_reason(), turns, raw.session.channel.dialect.held()) == ("limit:churn", 3, 0)
+
+
 def test_answers_that_pile_up_end_the_connection() -> None:
     """A peer that subscribes and never reads cannot make this side hold errors without bound."""
     raw = RawPeer(limits=limits_with(outbound_high=10, max_element=10, outbound_control=100)).handshake()

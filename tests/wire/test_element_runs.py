@@ -68,7 +68,8 @@ class CollectingStream:
     def receive_element(self, element: bytes) -> None:
         self.elements.append(element)
 
-    def receive_run(self, elements: Sequence[bytes]) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        assert size == sum(map(len, elements))
         self.elements += elements
         self.runs.append(len(elements))
 
@@ -106,10 +107,10 @@ class RunStream(CollectingStream):
 
     takes_runs = True
 
-    def receive_run(self, elements: Sequence[bytes]) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
         assert isinstance(elements, EqualRun)
         assert len(elements.data) == len(elements) * elements.stride  # nothing of the chunk around it
-        super().receive_run(elements)
+        super().receive_run(elements, size)
 
 
 def test_a_stream_that_takes_runs_gets_memory() -> None:

@@ -188,8 +188,9 @@ class Peer:
     ) -> Generator[list[Sequence[bytes]], None, None]:
         """Return a generator of lists of all runs that have arrived: for readers that need no object for each element.
 
-        A run is an `EqualRun`, elements of one length in the memory in which they arrived, or a list of bytes. The first step opens the
-        stream, and closing the generator cancels it. The options are those of `subscribe`.
+        A run is a list of bytes, or elements in the memory in which they arrived: an `EqualRun`, elements of one length, or a `ShortRun`,
+        elements of different lengths of at most 127 bytes. The first step opens the stream, and closing the generator cancels it. The
+        options are those of `subscribe`.
         """
         opening = stream_opening(self.settings, publisher, demand=demand, window_bytes=window_bytes, start=start, stop=stop)
         # Not a generator function itself: a mistake in the arguments is raised at the call.

@@ -134,7 +134,7 @@ class CancelledStream:
         """Drop an element."""
         self._cancelled.count_late(1, len(element))
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], _size: int = -1, /) -> None:
         """Drop elements."""
         count = len(elements)
         self._cancelled.count_late(count, sum(map(len, elements)) + MESSAGE_OVERHEAD * (count - 1))

@@ -132,7 +132,8 @@ class Session:
             self.streams.bound_unread()
         # Two conditions instead of two calls: most chunks end no short stream and leave nothing incomplete.
         if channel.budgets.churn.began_at and self._has_churned(now):
-            return False
+            # What is left is decoded first, for the goodbye of the peer: a second chunk would be held beside it.
+            return more
         undecoded = channel.dialect.held()
         if undecoded or self._message_age.began_at is not None:
             self._message_age.note(size, undecoded, now)

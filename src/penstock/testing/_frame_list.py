@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from penstock.api import ProtocolError
 from penstock.protocols import reactivesocket
+from penstock.testing._run_size import check_run_size
 
 
 class FrameList:
@@ -88,6 +89,7 @@ class _RecordingStream:
     def receive_element(self, element: bytes, /) -> None:
         self._into.append(reactivesocket.Response(stream_id=self._id, data=element))
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        check_run_size(elements, size)
         # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [reactivesocket.Response(stream_id=self._id, data=element) for element in elements]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.protocols import rsio
+from penstock.testing._run_size import check_run_size
 
 
 class MessageList:
@@ -45,7 +46,8 @@ class _RecordingStream:
     def receive_element(self, element: bytes, /) -> None:
         self._into.append(rsio.OnNext(subscriber=self._id, element=element))
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        check_run_size(elements, size)
         # One record for each element: that a run was delivered together is not visible on the wire.
         self._into += [rsio.OnNext(subscriber=self._id, element=element) for element in elements]
 

@@ -131,7 +131,8 @@ class CollectingStream:
     def receive_element(self, element: bytes, /) -> None:
         self.elements.append(element)
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        assert size == sum(map(len, elements))
         self.elements += elements
         self.runs.append(len(elements))
 

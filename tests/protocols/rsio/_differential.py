@@ -176,6 +176,11 @@ class _Reader(Subscriber[Any]):
         self._ends.append("onComplete")
 
 
+def assert_size(elements: Sequence[bytes], size: int) -> None:
+    """Assert that `size` is what the elements have, or a few bytes of their headers more."""
+    assert 0 <= size - sum(map(len, elements)) < len(elements)
+
+
 class _RecordingStream:
     """Records the calls of the decoder, and passes them on to the stream of the session."""
 
@@ -187,10 +192,11 @@ class _RecordingStream:
         self._penstock.note("onNext", self._id, element)
         self._stream.receive_element(element)
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        assert_size(elements, size)
         for element in elements:
             self._penstock.note("onNext", self._id, element)
-        self._stream.receive_run(elements)
+        self._stream.receive_run(elements, size)
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         size = self.element_size

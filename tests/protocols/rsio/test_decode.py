@@ -12,6 +12,7 @@ from penstock.api import ProtocolError
 from penstock.protocols import rsio
 from penstock.testing import MessageList
 from penstock.wire import LONGEST_RUN
+from tests.protocols.rsio._differential import assert_size
 from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 ALL = [(message, bytes.fromhex(text)) for message, text in (*GOLDEN.values(), FIXED)]
@@ -291,7 +292,8 @@ class RunStream:
     def receive_element(self, element: bytes, /) -> None:
         self.calls.append([element])
 
-    def receive_run(self, elements: Sequence[bytes], /) -> None:
+    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
+        assert_size(elements, size)
         self.calls.append(list(elements))
 
     def receive_packed(self, count: int, elements: bytes, /) -> None:

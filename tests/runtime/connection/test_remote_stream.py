@@ -13,7 +13,7 @@ from penstock.builtin import JsonSerializer
 from penstock.plugins import Serializer
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._decoder import Decoder
-from penstock.runtime.connection._remote_stream import LOADED_BYTES, MOST_LOADED, RemoteStream
+from penstock.runtime.connection._remote_stream import FEW_WAITING, LOADED_BYTES, MOST_LOADED, RemoteStream
 from tests.runtime._services import named, numbers_service
 
 
@@ -179,14 +179,34 @@ async def test_a_stream_that_was_not_read_does_not_keep_its_connection() -> None
     assert [element async for element in stream] == ["1"]
 
 
-async def test_a_serializer_that_loads_too_few_is_asked_for_each_element() -> None:
-    """Its elements must not be lost."""
+async def test_a_reader_that_is_far_behind_gets_all_elements_in_order() -> None:
+    """More than `FEW_WAITING` wait in a deque: what is left is not copied each time that some of them are loaded."""
+    stream, decoder, _ = late(Spy(), demand=10 * FEW_WAITING)
+    expected = [str(number) for number in range(3 * FEW_WAITING)]
+    decoder.on_next_many([each.encode() for each in expected])
+    got = [*await anext(stream.batches())]
+    waiting: Any = stream._arrived
+    got += await anext(stream.batches())
+    assert stream._arrived is waiting
+    decoder.on_next_many([b"more"])
+    decoder.on_complete()
+    assert (stream.statistics().taken, stream.statistics().buffered) == (len(got), len(expected) + 1 - len(got))
+    got += [element async for element in stream]
+    assert got == [*expected, "more"]
 
-    class TooFew(Spy):
+
+NO_LISTS_OF_ALL: list[Any] = [[], ["1"], None, 5, ("1", "2"), iter(["1", "2"]), ["1", "2", "3"], ["1", None]]
+
+
+@pytest.mark.parametrize("returned", NO_LISTS_OF_ALL, ids=lambda each: type(each).__name__)
+async def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each_element(returned: Any) -> None:
+    """Its elements must not be lost, and the connection must not end."""
+
+    class Wrong(Spy):
         def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
-            return []
+            return returned
 
-    stream, decoder, _ = late(TooFew())
+    stream, decoder, _ = late(Wrong())
     decoder.on_next_many([b"1", b"2"])
     decoder.on_complete()
     assert [element async for element in stream] == ["1", "2"]

@@ -72,7 +72,7 @@ class MsgpackDecoder(MessageDecoder):
         `read_elements`.
         """
         begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._longest
-        elements = [data[position:end]]
+        second, elements = end, [data[position:end]]
         append = elements.append  # local names: this loop runs for each element
         try:
             while len(elements) < LONGEST_RUN:
@@ -98,5 +98,7 @@ class MsgpackDecoder(MessageDecoder):
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            stream.receive_run(elements)
+            # The elements, and the third byte of a head that has three.
+            size = len(elements[0]) + end - second - (len(elements) - 1) * (head + 2)
+            stream.receive_run(elements, size)
         return end

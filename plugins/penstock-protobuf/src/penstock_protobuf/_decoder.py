@@ -108,7 +108,7 @@ class ProtobufDecoder(MessageDecoder):
         `read_elements`.
         """
         width, last, longest = len(field), len(data), self._longest
-        elements = [data[position:end]]
+        second, elements = end, [data[position:end]]
         append = elements.append  # local names: this loop runs for each element
         try:
             while len(elements) < LONGEST_RUN and data[end] == _ON_NEXT:
@@ -139,7 +139,9 @@ class ProtobufDecoder(MessageDecoder):
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            stream.receive_run(elements)
+            # The elements, and the second byte of a length that has two.
+            least = width + 3  # bytes of a header
+            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * least)
         return end
 
     def _check_body(self, code: int, size: int, fields: Sequence[FieldKind]) -> None:

@@ -296,7 +296,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         """
         if has_equal_headers(data, position, HEADER_SIZE, after - position):
             return deliver_run(data, position, HEADER_SIZE, after - position, stream)
-        elements = [data[position + HEADER_SIZE : after]]
+        start, elements = position, [data[position + HEADER_SIZE : after]]
         append, end, longest = elements.append, len(data), self._max_body + HEADER_SIZE
         _, word, stream_id = _read_header(data, position)
         while len(elements) < LONGEST_RUN and end - after >= HEADER_SIZE:
@@ -309,7 +309,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            stream.receive_run(elements)
+            stream.receive_run(elements, after - start - len(elements) * HEADER_SIZE)
         return after
 
     def _check_incomplete(self, max_messages: int) -> bool:

@@ -123,14 +123,15 @@ class RsioDecoder(BufferedDecoder):
         if longest >= SHORT and position == length_at + 1 and getattr(stream, "takes_runs", False):
             pieces, lengths, after = cut_short(data, start, begin, LONGEST_RUN)
             if len(pieces) > 1:
-                stream.receive_run(ShortRun(b"".join(pieces), lengths))
+                stream.receive_run(run := ShortRun(b"".join(pieces), lengths), run.size)
                 return after
         elements = [data[position:end]]
-        end = cut_each(data, end, begin, elements, LONGEST_RUN, longest)
+        second, end = end, cut_each(data, end, begin, elements, LONGEST_RUN, longest)
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            stream.receive_run(elements)
+            # The elements, and the second byte of a length that has two.
+            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * (len(begin) + 1))
         return end
 
     def _on_next_packed(self, data: bytes, start: int) -> int:

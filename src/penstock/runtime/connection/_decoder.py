@@ -203,12 +203,13 @@ class Decoder(Subscriber[bytes], Subscription):
 
     def load(self, elements: Sequence[bytes], /) -> tuple[list[Any], Exception | None]:
         """Return the loaded elements, and None. If one cannot be loaded, cancel, and return those in front of it, and its error."""
-        loaded: list[Any] = []
-        # boundary: the serializer may be a plugin. If it raises, the elements are loaded one by one, to find the one that fails.
+        loaded: Any = None
+        # boundary: the serializer may be a plugin. If it raises, or returns no list, or not one value for each element, the elements are
+        # loaded one by one, to find the one that fails.
         with suppress(Exception):
             loaded = self._serializer.loads_many(elements)
         # Types and not `None in loaded`: that compares each element, and the comparison of a dataclass takes 0.2 us.
-        if len(loaded) != len(elements) or NoneType in set(map(type, loaded)):
+        if type(loaded) is not list or len(loaded) != len(elements) or NoneType in set(map(type, loaded)):
             return self._load_each(elements)
         self._position += len(loaded)
         return loaded, None

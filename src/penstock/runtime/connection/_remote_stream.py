@@ -11,8 +11,9 @@ Rules of this file:
   elements, and every count counts elements.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -27,6 +28,10 @@ two: 256 of them are read and freed before the next ones, and the collector does
 
 LOADED_BYTES: Final = 64 << 10
 """Bytes after which no further element is loaded at a time. The reader of a connection receives as many at a time, too."""
+
+FEW_WAITING: Final = 2048
+"""Elements that may wait in a list. If there are more, they are moved to a deque: what is left of a list is copied each time that some are
+loaded, which took ten times as long as to load them when 800,000 waited."""
 
 Loader: TypeAlias = Callable[[Sequence[bytes]], tuple[list[Any], Exception | None]]
 """Loads elements. Returns those in front of one that cannot be loaded, and the error of that one; or all of them, and None."""
@@ -89,7 +94,7 @@ class RemoteStream(PositionedStream[T]):
         load = self._load
         if load is None or not self._arrived:
             return super()._take(most)
-        waiting = cast("list[bytes]", super()._take(min(most, MOST_LOADED, _within(LOADED_BYTES, self._arrived[:MOST_LOADED]))))
+        waiting = self._take_waiting(min(most, MOST_LOADED))
         loaded, error = load(waiting)
         # The code of a serializer may have cancelled the stream, which drops what was not read.
         if self._state is StreamState.CANCELLED:
@@ -98,6 +103,20 @@ class RemoteStream(PositionedStream[T]):
         if error is not None:
             self._fail_loading(error, len(waiting) - len(loaded))
         return loaded
+
+    def _take_waiting(self, most: int) -> list[bytes]:
+        arrived: Any = self._arrived
+        if len(arrived) > FEW_WAITING and type(arrived) is list:
+            self._arrived = arrived = cast("Any", deque(arrived))
+        most = _within(LOADED_BYTES, list(islice(arrived, most)))
+        if type(arrived) is list:
+            return cast("list[bytes]", super()._take(most))
+        waiting = [arrived.popleft() for _ in range(most)]
+        if not arrived:
+            self._arrived = []
+        self._counted += most
+        self._unrenewed += most
+        return waiting
 
     def _fail_loading(self, error: Exception, unloaded: int) -> None:
         # Also if the publisher has completed or failed: the element that cannot be loaded came before that.
