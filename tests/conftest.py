@@ -1,5 +1,6 @@
 """Hypothesis runs the same examples in each run on every machine. To search for more, pass ``--hypothesis-profile=explore``."""
 
+import gc
 import os
 import sys
 
@@ -14,6 +15,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2_000)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from what was there before the first test: the tests of a worker, and the modules that they import.
+
+    Many tests run the collector to see that nothing is left. With the 11,000 tests of a worker in it, each run takes 0.3 s.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:

@@ -4,6 +4,7 @@ Nothing in this file asks git, so the tests give the same result in a clone, in 
 """
 
 import ast
+import gc
 import importlib
 import os
 from collections.abc import Iterable, Iterator
@@ -87,7 +88,10 @@ def text_of(path: Path) -> str:
 @cache
 def tree_of(path: Path) -> ast.Module:
     """The syntax tree of a Python file, by its path from the root."""
-    return ast.parse(text_of(path), filename=str(path))
+    parsed = ast.parse(text_of(path), filename=str(path))
+    # Kept from the collector: the trees have millions of nodes, and other tests of this process run the collector.
+    gc.freeze()
+    return parsed
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

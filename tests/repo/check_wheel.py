@@ -8,10 +8,11 @@ from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-WHEELS = {"penstock": "penstock", "penstock-tck": "penstock_tck"}
+WHEELS = {"penstock": ("src", "penstock"), "penstock-tck": ("tck/src", "penstock_tck")}
+"""Of each wheel, the folder of its sources in the repository, and its package there."""
 
 
-def check(name: str, package: str, repository: Path) -> str:
+def check(name: str, sources: Path, package: str, repository: Path) -> str:
     """Return where `package` is imported from, or exit with what is wrong with its wheel."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
@@ -20,11 +21,18 @@ def check(name: str, package: str, repository: Path) -> str:
     if not origin.is_relative_to(Path(sys.prefix).resolve()) or origin.is_relative_to(repository / "src"):
         sys.exit(f"{package} was found at {origin}, and must come from the wheel installed under {sys.prefix}")
     shipped = {str(path) for path in distribution(name).files or ()}
-    if missing := {f"{package}/py.typed", f"{package}/__init__.py"} - shipped:
+    if missing := files_of(sources, package) - shipped:
         sys.exit(f"the wheel of {name} lacks {', '.join(sorted(missing))}")
     return str(origin)
 
 
+def files_of(sources: Path, package: str) -> set[str]:
+    """Return each file of a package, as its wheel has to name it."""
+    files = (path for path in (sources / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(sources).as_posix() for path in files}
+
+
 if __name__ == "__main__":
-    for distribution_name, package_name in WHEELS.items():
-        print(f"{distribution_name}: {check(distribution_name, package_name, Path(sys.argv[1]).resolve())}")
+    root = Path(sys.argv[1]).resolve()
+    for distribution_name, (folder, package_name) in WHEELS.items():
+        print(f"{distribution_name}: {check(distribution_name, root / folder, package_name, root)}")
