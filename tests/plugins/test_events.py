@@ -77,16 +77,16 @@ def test_ctrl_c_in_an_observer_is_not_caught() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hooks", "connections", "streams"),
+    ("hooks", "streams"),
     [
-        ([], False, False),
-        (["penstock_connection_opened"], True, False),
-        (["penstock_connection_closed"], True, False),
-        (["penstock_stream_opened"], False, True),
-        (["penstock_stream_ended"], False, True),
+        ([], False),
+        (["penstock_connection_opened"], False),
+        (["penstock_connection_closed"], False),
+        (["penstock_stream_opened"], True),
+        (["penstock_stream_ended"], True),
     ],
 )
-def test_wants_says_whether_a_record_is_needed(hooks: list[str], connections: bool, streams: bool) -> None:
+def test_wants_says_whether_a_record_is_needed(hooks: list[str], streams: bool) -> None:
     """The runtime checks it before it makes a record."""
     events = Events.of([("a", hook, print) for hook in hooks])
-    assert (events.wants_connections, events.wants_streams) == (connections, streams)
+    assert events.wants_streams is streams

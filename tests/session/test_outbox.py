@@ -49,6 +49,26 @@ def test_messages_wait_in_order_and_wake_the_writer_once() -> None:
     assert out.is_empty
 
 
+def test_a_request_is_queued_without_a_word_to_the_writer() -> None:
+    """Its caller sends it. It goes behind the elements that were gathered before it."""
+    out, woken = box()
+    out.put(b"a", wakes=False)
+    out.gather(FakeStream(b"b"))
+    woken.clear()
+    out.put(b"c", wakes=False)
+    assert woken == []
+    assert bytes(out.take()) == b"aBc"
+
+
+def test_nothing_has_room_while_the_outbox_is_held() -> None:
+    """A held outbox asks no publisher; afterwards it goes on."""
+    out, _ = box(outbound_high=10)
+    out.hold()
+    assert out.room() <= 0
+    out.resume()
+    assert out.room() == 10
+
+
 def test_parts_of_large_elements_take_turns() -> None:
     """One part of each, again and again."""
     out, _ = box()

@@ -89,10 +89,6 @@ class LimitedLog:
         self.left_out: trio.Event = trio.Event()
         """Set while lines are left out that `flush` would tell of. `flush` replaces it."""
 
-    def is_enabled(self, level: int) -> bool:
-        """Return whether lines of this level are wanted. Ask before a text is made that costs something."""
-        return self._logger.isEnabledFor(level)
-
     def write(self, level: int, kind: str, text: str, *values: object, error: BaseException | None = None) -> bool:
         """Write the line ``text % values``, with the traceback of `error`. Return False if lines of this kind have used their budget.
 

@@ -159,7 +159,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
 
         A function that is running is not interrupted, and none is called after it. Must not be called from inside a signal.
         """
-        self._state = _State.OVER  # first: the publisher may answer the cancel with a signal, and its mail must not be kept
+        self._state = _OVER  # first: the publisher may answer the cancel with a signal, and its mail must not be kept
         self._mail.clear()
         self._cancel_subscription()
         self._parked.wake()  # the task ends by itself: to cancel it would interrupt a function that is running
@@ -179,7 +179,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     def on_next(self, element: T, /) -> None:
         if element is None:
             raise TypeError("on_next(None): None is never an element (rule 2.13)")
-        if self._state >= _State.ENDED:
+        if self._state >= _ENDED:
             return  # rule 2.8, D7.5
         if not self._due:
             self._end_with_violation("1.1", "signalled an element that was not requested")
@@ -196,10 +196,10 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         self._end(None)
 
     def _end(self, error: BaseException | None) -> None:
-        if self._state >= _State.ENDED:
+        if self._state >= _ENDED:
             return
         self._subscription = None  # rule 2.4, D6.3: from here on it counts as cancelled
-        self._state = _State.ENDED  # also from NEW: the draft's publishers may signal an end alone (D1.1)
+        self._state = _ENDED  # also from NEW: the draft's publishers may signal an end alone (D1.1)
         self._post(_End(error))
 
     def _refuse(self, subscription: Any) -> None:
@@ -228,7 +228,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
 
     async def _run(self) -> None:
         try:
-            while self._state is not _State.OVER:
+            while self._state is not _OVER:
                 # Between this look at the mailbox and park() there is no checkpoint, so no mail can be posted unseen.
                 if self._mail:
                     await trio.lowlevel.checkpoint()
@@ -255,7 +255,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
                 self._request(count)
 
     async def _handle_end(self, error: BaseException | None) -> None:
-        self._state = _State.OVER
+        self._state = _OVER
         self._cancel_subscription()  # there still is one if the end came from _end_with_violation
         functions = self._functions
         if error is None:
@@ -310,10 +310,10 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
 
     def _end_with_violation(self, rule: str, what: str, cause: Exception | None = None) -> None:
         """End the stream because its publisher broke a rule. The task cancels the subscription, and calls `error` after earlier mail."""
-        if self._state >= _State.ENDED:
+        if self._state >= _ENDED:
             self._report(rule, what, cause)
             return
-        self._state = _State.ENDED
+        self._state = _ENDED
         self._post(_End(self._violation(rule, what, cause)))
 
     def _report(self, rule: str, what: str, cause: Exception | None) -> None:
@@ -328,7 +328,7 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         return violation
 
     def __repr__(self) -> str:
-        state = {_State.NEW: "new", _State.OVER: "over"}.get(self._state, "live")
+        state = {_State.NEW: "new", _OVER: "over"}.get(self._state, "live")
         return f"<mailbox subscriber ({self._policy.name.lower()}) {state}: {len(self._mail)} waiting, {self._due} due>"
 
 
@@ -342,6 +342,11 @@ class _State(enum.IntEnum):
     ENDED = 3
     """The end is in the mailbox. Mail before it is still handled."""
     OVER = 4
+
+
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_ENDED: Final = _State.ENDED
+_OVER: Final = _State.OVER
 
 
 @attrs.frozen

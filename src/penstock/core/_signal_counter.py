@@ -21,6 +21,9 @@ LONGEST_ROW: Final = 1_000_000_000
 # Once for the process: the wall clock may be set while a recording runs.
 _SINCE_1970: Final = time_ns() - perf_counter_ns()
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_ON_NEXT: Final = SignalKind.ON_NEXT
+
 LOG: Final = "penstock.recording"
 """The logger of taps and recorders."""
 
@@ -73,7 +76,7 @@ class SignalCounter:
         count, size, self._count, self._size = self._count, self._size, 0, 0
         longest, self._longest = self._longest, 0
         try:
-            self._record(SignalKind.ON_NEXT, count, size, self._first + _SINCE_1970, self._last + _SINCE_1970, longest)
+            self._record(_ON_NEXT, count, size, self._first + _SINCE_1970, self._last + _SINCE_1970, longest)
         except Exception as error:  # boundary: a tap is code of a plugin or of the user, and must not end the stream that it watches
             self._give_up(error)
 

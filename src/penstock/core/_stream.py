@@ -70,6 +70,9 @@ class _BeginTime:
 
 _begin_time: Final = _BeginTime()
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_OPEN: Final = StreamState.OPEN
+
 _NO_SLICE: Final[Iterator[Any]] = iter(())
 
 _NO_ELEMENTS: Final = cast("list[Any]", ())
@@ -113,7 +116,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._began_at = _begin_time.now()
         self._demand = min(demand, UNBOUNDED)
         self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
-        self._state = StreamState.OPEN
+        self._state = _OPEN
         # The same as `_state is StreamState.OPEN`. It is read for each element, and to look up the member of an enum costs more than all
         # the rest of on_next.
         # After the end it is False, and None from the time on at which the end was raised without a checkpoint. That is done once.
@@ -206,7 +209,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 return
         self._renew_demand()  # before the wait: a reader that has read all elements must not wait for ones that it never requested
         try:
-            if self._arrived or self._state is not StreamState.OPEN:
+            if self._arrived or self._state is not _OPEN:
                 await trio.lowlevel.checkpoint()
             else:
                 reader = self._reader
@@ -223,7 +226,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     def _ending(self) -> BaseException:
         """Return the exception that tells the reader why there is no element."""
-        if self._state is StreamState.OPEN:
+        if self._state is _OPEN:
             return _second_reader()  # another reader has taken the element for which this one was woken
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):

@@ -27,6 +27,9 @@ _SIZED: Final = (bytes, bytearray, memoryview)
 MOST_JOINED: Final = 1024
 """Bytes of the first element above which elements are not joined to count them: the copy would take longer than their lengths."""
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_REQUEST: Final = SignalKind.REQUEST
+
 _ENDED: Final = EndedSubscription()
 
 
@@ -51,7 +54,7 @@ class TappedStream(Subscriber[Any], Subscription):
             if self._is_subscribed:
                 self._counter.signal(SignalKind.ON_SUBSCRIBE)
             if self._early:
-                self._counter.signal(SignalKind.REQUEST, self._early)
+                self._counter.signal(_REQUEST, self._early)
 
     @property
     def is_passed_by(self) -> bool:
@@ -154,7 +157,7 @@ class TappedStream(Subscriber[Any], Subscription):
                 self._early += n
             self._upstream.request(n)
         else:
-            began = self._counter.signal(SignalKind.REQUEST, n)
+            began = self._counter.signal(_REQUEST, n)
             self._upstream.request(n)
             self._counter.returned(began)
 

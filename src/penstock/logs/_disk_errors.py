@@ -9,7 +9,8 @@ from penstock.api import LogDamaged, LogError, LogLocked
 FILES: Final = "PATH, PATH-wal, PATH-shm and PATH-lock"
 
 FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
-"""What the module sqlite3 raises about a file. The second: SQLite quotes changed bytes in a message, and Python cannot decode them."""
+"""The exceptions of the module sqlite3 about a file. UnicodeDecodeError: SQLite quotes damaged bytes in its message, and Python cannot
+decode that."""
 
 _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 

@@ -57,7 +57,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
     try:
         if is_new or _is_empty(connection, path):
             create_tables(connection)
-        # Both checks come before `_use_wal`, the first write to a file that exists: one of another program must not be changed.
+        # Both checks come before `_use_wal`, which is the first write to a file that exists: a file of another program must not be changed.
         _check_version(connection, path)
         _check_wal(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)

@@ -231,7 +231,7 @@ class LogBase(Log):
 
 
 class LogSource(Source[bytes]):
-    """The elements of a partition between two places. What the words mean is decided for each subscriber, when it subscribes."""
+    """The elements of a partition between two places. `"earliest"` and `"latest"` become positions when a subscriber subscribes."""
 
     __slots__ = ("_index", "_log", "_start", "_stop")
 

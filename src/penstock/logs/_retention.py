@@ -26,7 +26,7 @@ MOST_BYTES_IN_GROUP: Final = 1_048_576
 
 
 class GroupFacts(NamedTuple):
-    """What the decision about a group needs. `end` is the position behind its last element, `written` its time in seconds."""
+    """The facts by which `Retention` decides on a group. `end` is the position behind its last element, `written` its time in seconds."""
 
     end: int
     size: int

@@ -28,7 +28,7 @@ class StartsAnywhere(Protocol):
     """A source whose publisher has positions: the source of a log, and `remote`."""
 
     def starting_at(self, start: PlaceInStream) -> Source[Any]:
-        """Return the same source from another place on."""
+        """Return a source with the same elements that begins at `start`."""
 
 
 class Spool:
@@ -76,7 +76,7 @@ class Spool:
 
     @property
     def missed(self) -> int | None:
-        """The elements that the publisher had and the log has not, since the first one; None if that cannot be known.
+        """How many elements the publisher signalled since the first one that the log has, and the log lacks; None if that is not known.
 
         It can be known if the publisher has positions, and if the log was empty, or has a mark (`marks`).
         """

@@ -68,6 +68,6 @@ class StagedTransaction(Transaction):
     def _check_open(self) -> None:
         if self._is_published:
             raise UsageError(f"transaction {self._id!r} is published; stage elements in a new transaction with another id")
-        # They would not be in what is published, and would be dropped behind it.
+        # The elements would not be published with the others, and would be dropped afterwards.
         if self._is_publishing:
             raise UsageError(f"transaction {self._id!r} is being published by another task; stage elements before that")

@@ -1,4 +1,4 @@
-"""What a log is asked to do with its elements, as values. A log applies one after the other."""
+"""The changes of a log as values: elements to append, an acknowledgement, a transaction. A log applies one after the other."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -48,7 +48,7 @@ class PartitionState(NamedTuple):
 
     @property
     def kept(self) -> tuple[int, tuple[int, int, int]]:
-        """What a log on disk cannot find out from its groups."""
+        """The part of the state that a log on disk has to store, because it cannot be computed from the groups."""
         return self.earliest, self.acknowledged
 
     def appended(self, count: int, size: int) -> "PartitionState":

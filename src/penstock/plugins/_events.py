@@ -327,11 +327,6 @@ class Events:
         return Events(*(getattr(self, name) + getattr(added, name) for name in names))
 
     @property
-    def wants_connections(self) -> bool:
-        """Whether a plugin observes connections."""
-        return bool(self._connections_opened or self._connections_closed)
-
-    @property
     def wants_streams(self) -> bool:
         """Whether a plugin observes streams. Check it before making a record for each of a million streams."""
         return bool(self._streams_opened or self._streams_ended)

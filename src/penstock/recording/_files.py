@@ -81,7 +81,7 @@ class RecordFiles:
                 path.unlink()
 
     def write_process(self, *, rows: int, dropped: int, streams_left_out: int, is_over: bool) -> None:
-        """Write what is known of this process, in place of what was written before."""
+        """Write the file with the facts about this process and its counts. It replaces the one before."""
         facts = {
             "version": VERSION,
             "process": self._process,

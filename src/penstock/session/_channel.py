@@ -54,7 +54,7 @@ class Outbox:
         "_answer_bytes",
         "_blocked",
         "_gathering",
-        "_is_held",
+        "_high",
         "_large",
         "_limits",
         "_turn",
@@ -87,7 +87,7 @@ class Outbox:
         self._gathering: list[Sender] = []
         self.gathered: int = 0
         """Bytes that streams have gathered and not written. The streams keep this count."""
-        self._is_held = False
+        self._high = limits.outbound_high  # 0 while nothing is requested from publishers
         self.answers: int = 0
         """Waiting messages that answer something the peer sent."""
         self._answer_bytes = 0
@@ -116,13 +116,13 @@ class Outbox:
         """Nothing waits."""
         return not (self.buffer or self._large.queue or self._gathering)
 
-    def put(self, data: bytes | bytearray) -> None:
-        """Queue a message behind the elements that were gathered before it."""
+    def put(self, data: bytes | bytearray, *, wakes: bool = True) -> None:
+        """Queue a message behind the elements that were gathered before it. Without `wakes` the caller lets the writer know of it."""
         # Order within a stream: a completion must not overtake the elements before it.
         if self._gathering:
             self._flush()
         # Only the first message finds the writer asleep. A wake-up for each message would cost more than encoding it.
-        if not self.buffer:
+        if wakes and not self.buffer:
             self.wake()
         self.buffer += data
 
@@ -135,14 +135,13 @@ class Outbox:
 
     def room(self) -> int:
         """Return how many bytes of elements may be requested; 0 or less is none."""
-        limits, retained = self._limits, self.retained
-        if retained is not None and retained.is_full:
-            return 0
         # A large element must not keep the small ones of other streams waiting, so it takes no room. Above this bound nothing is
         # requested. Each stream may already have requested one; which publisher yields soon is unknown, so none can be waited for.
-        if self._is_held or self.large >= limits.outbound_high + limits.max_element:
+        if self.large and self.large >= self._limits.outbound_high + self._limits.max_element:
             return 0
-        return limits.outbound_high - len(self.buffer) - self.gathered
+        if self.retained is not None and self.retained.is_full:
+            return 0
+        return self._high - len(self.buffer) - self.gathered
 
     def may_start(self) -> bool:
         """Return whether a call may be started that answers with an element of unknown size."""
@@ -202,11 +201,11 @@ class Outbox:
 
     def hold(self) -> None:
         """Request nothing from publishers until `resume`."""
-        self._is_held = True
+        self._high = 0
 
     def resume(self) -> None:
         """Request elements from publishers again."""
-        self._is_held = False
+        self._high = self._limits.outbound_high
         self._unblock()
 
     def take(self) -> bytearray:

@@ -34,6 +34,11 @@ MOST_ELEMENTS: Final = 512
 LEAST_SHARE: Final = 1 << 10
 """Bytes that a publisher may be asked for at once, however many others owe theirs. Less would cost a request for each few elements."""
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_UNANNOUNCED: Final = SendingState.UNANNOUNCED
+_LIVE: Final = SendingState.LIVE
+_ENDED: Final = SendingState.ENDED
+
 _WITHOUT_PUBLISHER: Final = {SendingState.AWAITING_DEMAND, SendingState.AWAITING_ROOM}
 
 _ONLY_BYTES: Final = {bytes}
@@ -284,7 +289,7 @@ class ElementSender(DemandLedger, ABC):
             self.run, run.longest = None, CLOSED
             return self._channel.dialect.join_run(self.id, run.elements)
         messages = bytearray()
-        if self._fixed is not None and self._fixed.gathered and self.state is not SendingState.ENDED:
+        if self._fixed is not None and self._fixed.gathered and self.state is not _ENDED:
             self._channel.dialect.write_packed(messages, self.id, self.element_size, self._fixed.take())
         return messages
 
@@ -337,11 +342,11 @@ class ElementSender(DemandLedger, ABC):
         if type(element) is bytes and len(element) <= self._longest and self.run is None:
             self._begin_run(element)
             return
-        if self.state is not SendingState.LIVE:
+        if self.state is not _LIVE:
             # The first element always comes here: no run is open before it.
-            if self.state is SendingState.UNANNOUNCED:
+            if self.state is _UNANNOUNCED:
                 self.announce()
-            if self.state is SendingState.ENDED:
+            if self.state is _ENDED:
                 return
         if not isinstance(element, bytes | bytearray | memoryview):
             self.on_bad_element(

@@ -29,6 +29,11 @@ from penstock.session._prices import STREAM_BYTES
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
 from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_NEW: Final = ReceivingState.NEW
+_EVENT_ACCEPTED: Final = ReceivingEvent.ACCEPTED
+_EVENT_COMPLETED: Final = ReceivingEvent.COMPLETED
+
 ANSWERED: Final = RECEIVING_MOVES[ReceivingState.REQUESTED, ReceivingEvent.COMPLETED]
 """The state of a request for one value after its answer, whether it was accepted before or not: without a look into the table."""
 
@@ -47,7 +52,7 @@ class ReceivingStream(Subscription):
         self, channel: Channel, stream_id: int, subscriber: Subscriber[Any], demand: int = 0, window: ByteWindow | None = None
     ) -> None:
         self.id: int = stream_id
-        self.state: ReceivingState = ReceivingState.NEW
+        self.state: ReceivingState = _NEW
         self.element_size: int = -1
         """The size of every element, 0 if it differs, below 0 until the peer accepts. The decoder looks at it, too."""
         self.outstanding: int = demand
@@ -78,7 +83,7 @@ class ReceivingStream(Subscription):
             self.outstanding = UNBOUNDED
             channel.budgets.received.requested -= before
         # In state NEW the subscribe message will carry the demand.
-        if self.state is not ReceivingState.NEW:
+        if self.state is not _NEW:
             (channel.send_demand or channel.send)(channel.dialect.request(self.id, n))
 
     def cancel(self, /) -> None:
@@ -108,7 +113,7 @@ class ReceivingStream(Subscription):
         # The decoder delimits elements by this size. A second acceptance could change the meaning of bytes that are on their way.
         if self.element_size >= 0:
             raise ProtocolError(f"stream {self.id} was accepted twice", reason=f"protocol:stream {self.id}")
-        self.state = RECEIVING_MOVES[self.state, ReceivingEvent.ACCEPTED]
+        self.state = RECEIVING_MOVES[self.state, _EVENT_ACCEPTED]
         self.element_size = element_size
         # Once for each stream, here: afterwards a stream of bytes has nothing between it and its reader.
         if on_content_of(self._subscriber) is not None:
@@ -210,7 +215,7 @@ class ReceivingStream(Subscription):
             # The peer has ended the stream already, so it is not told.
             self.fail_contract("the stream completed within an element: its last part is missing", is_ended_by_peer=True)
             return
-        subscriber = self._end(ReceivingEvent.COMPLETED)
+        subscriber = self._end(_EVENT_COMPLETED)
         if subscriber is not None:
             subscriber.on_complete()
 
@@ -304,7 +309,7 @@ class ReceivingStream(Subscription):
             self._subscriber.on_next(element)
 
     def _cancel(self) -> None:
-        was_sent = self.state is not ReceivingState.NEW
+        was_sent = self.state is not _NEW
         # An element that was begun has used its demand, and its last part may be on its way.
         unfinished = 0 if self._parts is None else len(self._parts)
         self._end(ReceivingEvent.CANCELLED)

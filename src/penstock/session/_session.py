@@ -9,7 +9,7 @@ its dialect; the session is the same for all protocols.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from penstock.api import CHECK_BYTES, ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
 from penstock.session._channel import Channel, Outbox
@@ -32,6 +32,9 @@ CUT_EARLY = (
     "the connection ended before the peer said hello: is it a server of this protocol that listens there, and in the clear (tls:// if not)?"
 )
 """The same, before the peer's hello."""
+
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_OPEN: Final = ConnectionState.OPEN
 
 # A number and not None: the decoder counts it down with every message.
 NO_MESSAGE_BOUND = 1 << 62
@@ -113,7 +116,7 @@ class Session:
         if channel.state.is_over:
             return False
         # A session that is not open looks at every chunk more closely; an open one pays nothing for that.
-        size, was_open, channel.is_receiving = len(data), channel.state is ConnectionState.OPEN, True
+        size, was_open, channel.is_receiving = len(data), channel.state is _OPEN, True
         self.received_bytes += size
         try:
             if not was_open:
@@ -178,7 +181,7 @@ class Session:
             return None
         if state.is_closing:
             return self._tick_goodbye(now)
-        due = self._tick_open(now) if state is ConnectionState.OPEN else self._tick_handshake(now)
+        due = self._tick_open(now) if state is _OPEN else self._tick_handshake(now)
         # If something due has closed the connection, its goodbye has a deadline from now on.
         return self.tick(now) if self.channel.state is not state else due
 
@@ -196,7 +199,7 @@ class Session:
         With `at` a connection that is not open yet ends at that time, or with the time of the handshake if that is over sooner.
         """
         channel = self.channel
-        if at is not None and at > channel.now and channel.state is not ConnectionState.OPEN:
+        if at is not None and at > channel.now and channel.state is not _OPEN:
             if self._refusal is None or at < self._refusal[0]:
                 self._refusal = at, reason, error
             return
@@ -208,7 +211,7 @@ class Session:
             return
         self.close_reason = reason or "closed", error
         # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.
-        is_unanswered = channel.state is ConnectionState.OPEN and not channel.dialect.answers_goodbye
+        is_unanswered = channel.state is _OPEN and not channel.dialect.answers_goodbye
         # A client of another protocol never answers: waiting for it took the whole Limits.goodbye_timeout.
         is_unanswered = is_unanswered or self.foreign_refusal is not None
         channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
@@ -354,5 +357,5 @@ class Session:
 def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:
     """Return whether the end of the transport is the peer's goodbye: in a protocol that has no other, when the peer owes nothing."""
     # A publisher that leaves within a stream, or a message, has not left in good order.
-    is_plain = channel.state is ConnectionState.OPEN and not channel.dialect.answers_goodbye and not channel.dialect.held()
+    is_plain = channel.state is _OPEN and not channel.dialect.answers_goodbye and not channel.dialect.held()
     return is_plain and len(streams.opened) <= streams.cancelled.count

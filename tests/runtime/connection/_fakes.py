@@ -41,7 +41,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
-        self.channel = SimpleNamespace(state=ConnectionState.OPEN, dialect=SimpleNamespace(answers_goodbye=True))
+        self.channel = SimpleNamespace(state=ConnectionState.OPEN, limits=Limits(), dialect=SimpleNamespace(answers_goodbye=True))
         self.streams: Any = SimpleNamespace(serving={}, stopping_publishers=0)
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
         self.received: list[bytes] = []

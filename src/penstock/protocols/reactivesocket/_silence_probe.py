@@ -57,6 +57,7 @@ class SilenceProbe:
             self._probe.cancel()
         self._probed_at = now
         self._probe = self._streams.ask(PROBE, lambda channel, stream_id: ReceivingStream(channel, stream_id, _Ignored(), 1))
+        self._channel.outbox.wake()
         return now + self._channel.limits.keepalive_timeout
 
     def _wait_for_answer(self, now: float) -> float | None:

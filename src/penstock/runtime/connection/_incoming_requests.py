@@ -143,25 +143,28 @@ class IncomingRequests:
         target = stream.target
         try:
             # A request by name may also come as a subscribe to that name: then no data came with it.
-            handler, data = None, b""
+            found: Handler | FoundStream | None = None
+            data = b""
             if isinstance(target, Request):
-                handler, data = self._published.handlers.find(target, self.peer), target.data
-            found = handler or self._published.find(target, self.peer)
+                found, data = self._published.handlers.find(target, self.peer), target.data
+            if found is None:
+                found = self._published.find(target, self.peer)
         except CannotOpen as error:
             stream.refuse(_refusal(error), _reason(error))
             return
+        is_watched = self._events.wants_streams
         # Before the accept: an accepted stream may begin, and end, inside that call.
-        if self._events.wants_streams:
+        if is_watched:
             # Looked up a second time, only for observers: without them nothing of this is computed.
             self._events.serve(stream, self._service.pattern_of(target))
         if isinstance(found, Handler):
             # The demand for the one answer usually came with the request, so the handler starts as soon as there is room for its answer.
-            if self._events.wants_streams:
+            if is_watched:
                 call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream), stream.when_over)
             else:
                 call = HandlerCall(self._calls, found, data, self.peer, stream, stream.when_over, stream.answer)
             stream.when_over = call.on_stream_end
-            stream.accept_call(self._events.watch_call(stream, call) if self._events.wants_streams else call)
+            stream.accept_call(self._events.watch_call(stream, call) if is_watched else call)
             return
         # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
         is_idle = found.waits_for_demand

@@ -13,6 +13,9 @@ from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_EXAMINING: Final = ConnectionState.EXAMINING
+
 MESSAGES_PER_TURN: Final = 64
 """Messages that are decoded between two looks at the clock, and answers that may wait before the writer gets a turn.
 
@@ -107,7 +110,7 @@ class Reader:
         try:
             has_more = self._session.receive(data, now - self._timer.stood_still, most=MESSAGES_PER_TURN)
             # While the client is examined there is always more to do: its messages behind the introduction.
-            self._has_more = has_more or self._session.channel.state is ConnectionState.EXAMINING
+            self._has_more = has_more or self._session.channel.state is _EXAMINING
         finally:
             self._runner.is_running_inline = False
         # Something has arrived: the tasks that made their first requests will be woken, and can be batched again.
@@ -170,7 +173,7 @@ class Reader:
         return self._connection.receive_now() or await self._connection.receive()
 
     async def _pause_between_turns(self) -> None:
-        if self._session.channel.state is ConnectionState.EXAMINING:
+        if self._session.channel.state is _EXAMINING:
             # The setup function checks the client. The deadline for that is the one of the handshake.
             # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
             # No tick follows this chunk otherwise, and an extension may have set the time of a refusal.

@@ -22,6 +22,9 @@ from penstock.core import PositionedStream
 
 T = TypeVar("T")
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_CANCELLED: Final = StreamState.CANCELLED
+
 MOST_LOADED: Final = 256
 """Elements that are loaded at a time. The collector runs when 700 objects more were made than freed, and a dataclass that msgspec makes has
 two: 256 of them are read and freed before the next ones, and the collector does not run at all."""
@@ -97,7 +100,7 @@ class RemoteStream(PositionedStream[T]):
         waiting = self._take_waiting(min(most, MOST_LOADED))
         loaded, error = load(waiting)
         # The code of a serializer may have cancelled the stream, which drops what was not read.
-        if self._state is StreamState.CANCELLED:
+        if self._state is _CANCELLED:
             self._dropped += len(waiting)
             return []
         if error is not None:

@@ -14,6 +14,9 @@ from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.session import ConnectionState, Session
 
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_OPEN: Final = ConnectionState.OPEN
+
 TIMER_GRANULARITY: Final = 0.05
 """The most seconds between two ticks while messages arrive. No deadline of a session needs to be met more exactly."""
 
@@ -111,7 +114,7 @@ class SessionTimer:
         # The deadlines were once computed after each receive, which a round trip paid for.
         due = self._last_tick + TIMER_GRANULARITY
         # During the handshake every message may move a deadline.
-        if now >= due or self._session.state is not ConnectionState.OPEN:
+        if now >= due or self._session.state is not _OPEN:
             self.reschedule()
         else:
             self.covered_until = due

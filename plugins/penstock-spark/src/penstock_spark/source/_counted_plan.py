@@ -13,7 +13,7 @@ from penstock_spark.source._settings import SourceSettings
 
 
 class CountedPlan:
-    """What the driver decides for a query that may lose elements."""
+    """The part that runs in the driver, for a query that may lose elements (`delivery=atMostOnce`): a batch has a number of elements."""
 
     def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings

@@ -141,7 +141,8 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
 class _MsgpackRows:
     """Maps of MessagePack. If each column is a number, a text, bytes or a truth, they are read into objects with these attributes.
 
-    That takes half the time of maps and of `pyarrow.array` over them. What cannot be read so is read as maps, which decides.
+    That takes half the time of maps and of `pyarrow.array` over them. If it fails, the elements are read as maps, and an error of that is
+    the one that the user sees.
     """
 
     def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:

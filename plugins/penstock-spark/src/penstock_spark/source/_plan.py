@@ -22,7 +22,7 @@ _log: Final = logging.getLogger("penstock.spark")
 
 
 class Plan:
-    """What the driver decides for one query."""
+    """The part of the source that runs in the driver: it decides which elements the next batch of a query has."""
 
     def __init__(self, settings: SourceSettings, publisher: Publisher | None = None, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings

@@ -83,7 +83,7 @@ SOURCE_OPTIONS: Final = (
 
 
 class SourceSettings(NamedTuple):
-    """What a query reads, and how. Spark pickles it to the executors."""
+    """The options of a query, checked. Spark pickles this object to the executors."""
 
     uri: str
     streams: tuple[str, ...]
