@@ -266,7 +266,7 @@ def plugins(session: nox.Session) -> None:
         workers = SHARED if folder in LONG and not session.posargs else ()  # for a few tests the start of the workers takes longer
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
         session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, *workers, f"{folder}/tests", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", "tests/conformance", *session.posargs)
+    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", "tests/conformance", *(session.posargs or SHARED))
 
 
 LONG = ("plugins/penstock-http", "plugins/penstock-websocket")

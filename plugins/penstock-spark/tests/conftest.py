@@ -13,6 +13,15 @@ from _query import SETTINGS
 from pyspark.sql import SparkSession
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests with the mark `many_kills` to `nox -s spark_kills`: each of their kills takes a new Java, some 25 s."""
+    if int(os.environ.get("PENSTOCK_SPARK_KILLS", "1")) > 1:
+        return
+    left_out = [item for item in items if item.get_closest_marker("many_kills")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """Two tasks at once, four attempts each."""

@@ -75,7 +75,7 @@ def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark
     assert receiver.commits == KILLS + 1
 
 
-@pytest.mark.skipif(KILLS < 2, reason="each kill takes a new Java: nox -s spark_kills")
+@pytest.mark.many_kills
 def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
     """A kill -9 of its whole process group: the tasks of the next batch die with it."""
     every = lines(tmp_path / "in", KILLS + 1, 1_000)
