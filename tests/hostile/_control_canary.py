@@ -6,6 +6,8 @@ Rules of this file:
   limits of the side that is attacked, are n times as long.
 * The factor is measured before an attack, because the limits must be set then. If the attack fails and the control canary was later
   during the attack than before it, the attack proves nothing: it is run again with the larger factor.
+* The control canary wakes in time although the machine is busy: a process that sleeps goes first. So a failed attack also asks how much of
+  a processor this process gets, and is run again if that is too little.
 * An attack that fails while the machine was quiet has failed, and is not run again.
 """
 
@@ -15,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import Final
 
 TICK: Final = 0.01
@@ -27,6 +29,9 @@ MAX_STRETCH: Final = 20.0
 LOOK_BACK: Final = 2.0
 """Seconds before an attack whose delays speak for the seconds to come."""
 MAX_ATTEMPTS: Final = 4
+
+WORK: Final = 0.02
+"""Seconds of work, by the processor's clock, after which a failed attack knows how long the process has waited for a processor meanwhile."""
 
 RECORD: Final = struct.Struct("dd")
 """When the control canary woke, and how late that was. The clock is the system's: all processes read the same time."""
@@ -67,6 +72,13 @@ class ControlCanary:
         """Return the longest delay in units of `TOLERATED_DELAY`, between 1 and `MAX_STRETCH`."""
         return min(MAX_STRETCH, max(1.0, self.longest_delay(since) / TOLERATED_DELAY))
 
+    def slowdown(self) -> float:
+        """Work for `WORK` seconds, and return how many times as long that took, between 1 and `MAX_STRETCH`."""
+        began, ends = monotonic(), process_time() + WORK
+        while process_time() < ends:
+            pass
+        return min(MAX_STRETCH, max(1.0, (monotonic() - began) / WORK))
+
     async def judge(self, attempt: Callable[[float], Awaitable[None]]) -> None:
         """Run an attack and its assertions; `attempt` is called with the factor for all its deadlines."""
         stretch = self.stretch(monotonic() - LOOK_BACK)
@@ -75,7 +87,7 @@ class ControlCanary:
             try:
                 return await attempt(stretch)
             except Exception:
-                during = self.stretch(began)
+                during = max(self.stretch(began), self.slowdown())
                 if during <= stretch:
                     raise
                 stretch = during

@@ -2,22 +2,26 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count, repeat
 from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
 
-from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, ControlCanary, _run
+from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, WORK, ControlCanary, _run
 
 HELD_UP = 0.2
 
 
 class FakeControl(ControlCanary):
-    """Reports delays from a list, one a question."""
+    """Reports delays and slowdowns from lists, one a question."""
 
-    def __init__(self, delays: list[float]) -> None:
-        self._delays = iter(delays)
+    def __init__(self, delays: list[float], slowdowns: Iterable[float] | None = None) -> None:
+        self._delays, self._slowdowns = iter(delays), iter(repeat(1.0) if slowdowns is None else slowdowns)
+
+    def slowdown(self) -> float:
+        return next(self._slowdowns)
 
     def longest_delay(self, since: float) -> float:
         return next(self._delays)
@@ -79,6 +83,26 @@ async def test_a_failure_while_the_machine_was_held_up_is_tried_again_with_more_
 
     await FakeControl([0, 4 * TOLERATED_DELAY]).judge(attempt)
     assert attempts == [1.0, pytest.approx(4.0)]
+
+
+async def test_a_failure_of_a_process_that_hardly_ran_is_tried_again_with_more_time() -> None:
+    """A process that sleeps goes first: the control canary was on time, and this process waited for a processor."""
+    attempts: list[float] = []
+
+    async def attempt(stretch: float) -> None:
+        attempts.append(stretch)
+        assert stretch > 3
+
+    await FakeControl([0, 0], [4.0]).judge(attempt)
+    assert attempts == [1.0, 4.0]
+
+
+def test_the_slowdown_is_measured_against_the_time_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the processor's clock goes at a third of the speed of the wall."""
+    now = count()
+    monkeypatch.setattr("tests.hostile._control_canary.monotonic", lambda: next(now) * WORK / 10)
+    monkeypatch.setattr("tests.hostile._control_canary.process_time", lambda: next(now) * WORK / 30)
+    assert ControlCanary.slowdown(FakeControl([])) == pytest.approx(3.0, rel=0.2)
 
 
 async def test_the_attempts_are_bounded() -> None:
