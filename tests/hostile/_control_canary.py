@@ -31,7 +31,7 @@ LOOK_BACK: Final = 2.0
 MAX_ATTEMPTS: Final = 4
 
 WORK: Final = 0.02
-"""Seconds of work, by the processor's clock, after which a failed attack knows how long the process has waited for a processor meanwhile."""
+"""Seconds of work, by the clock of the processor. `slowdown` compares them with the time that the work takes."""
 
 RECORD: Final = struct.Struct("dd")
 """When the control canary woke, and how late that was. The clock is the system's: all processes read the same time."""
