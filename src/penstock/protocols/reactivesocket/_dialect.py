@@ -56,6 +56,7 @@ from penstock.session import (
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _OPEN: Final = ConnectionState.OPEN
+_EXAMINING: Final = ConnectionState.EXAMINING
 _RESPONSE: Final = Model.RESPONSE
 
 NO_VALUE: Final = "there was nothing to answer with"
@@ -518,7 +519,7 @@ class ReactiveSocketDialect:
     def feed(self, data: bytes, most: int) -> bool:
         """Decode bytes and act on their frames. Frames behind the SETUP wait until the service has examined it."""
         state = self._channel.state
-        if state is ConnectionState.EXAMINING:
+        if state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
         if self._received.has_setup:
