@@ -59,8 +59,7 @@ class AcceptsRuns(Protocol):
     def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
         """Take two or more elements that were received one directly behind the other.
 
-        Together they have `size` bytes, or a few less: a decoder may count bytes of their headers too, if that is cheaper. A size below 0
-        is not known: their lengths are added up.
+        Together they have `size` bytes. A size below 0 is not known: their lengths are added up.
         """
 
 

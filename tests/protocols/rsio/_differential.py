@@ -177,8 +177,8 @@ class _Reader(Subscriber[Any]):
 
 
 def assert_size(elements: Sequence[bytes], size: int) -> None:
-    """Assert that `size` is what the elements have, or a few bytes of their headers more."""
-    assert 0 <= size - sum(map(len, elements)) < len(elements)
+    """Assert that `size` is what the elements have."""
+    assert size == sum(map(len, elements))
 
 
 class _RecordingStream:

@@ -72,7 +72,7 @@ class MsgpackDecoder(MessageDecoder):
         `read_elements`.
         """
         begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._longest
-        second, elements = end, [data[position:end]]
+        second, long_heads, elements = end, 0, [data[position:end]]
         append = elements.append  # local names: this loop runs for each element
         try:
             while len(elements) < LONGEST_RUN:
@@ -86,10 +86,12 @@ class MsgpackDecoder(MessageDecoder):
                 elif first == BIN_16:
                     size = data[position + 1] << 8 | data[position + 2]
                     position += 3
+                    long_heads += 1
                 else:
                     break
                 after = position + size
                 if after > last or size > longest:
+                    long_heads -= first == BIN_16
                     break
                 append(data[position:after])
                 end = after
@@ -98,7 +100,6 @@ class MsgpackDecoder(MessageDecoder):
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            # The elements, and the third byte of a head that has three.
-            size = len(elements[0]) + end - second - (len(elements) - 1) * (head + 2)
-            stream.receive_run(elements, size)
+            heads = (len(elements) - 1) * (head + 2) + long_heads
+            stream.receive_run(elements, len(elements[0]) + end - second - heads)
         return end

@@ -108,7 +108,8 @@ class ProtobufDecoder(MessageDecoder):
         `read_elements`.
         """
         width, last, longest = len(field), len(data), self._longest
-        second, elements = end, [data[position:end]]
+        least = width + 3  # bytes of a header. Those of the others are counted in `more`.
+        second, more, elements = end, 0, [data[position:end]]
         append = elements.append  # local names: this loop runs for each element
         try:
             while len(elements) < LONGEST_RUN and data[end] == _ON_NEXT:
@@ -133,15 +134,15 @@ class ProtobufDecoder(MessageDecoder):
                 if position + length != after or length > longest:
                     break
                 append(data[position:after])
+                if position - end > least:
+                    more += position - end - least
                 end = after
         except IndexError:
             pass  # the bytes end inside a header
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            # The elements, and the second byte of a length that has two.
-            least = width + 3  # bytes of a header
-            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * least)
+            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * least - more)
         return end
 
     def _check_body(self, code: int, size: int, fields: Sequence[FieldKind]) -> None:

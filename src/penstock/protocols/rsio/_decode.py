@@ -126,12 +126,13 @@ class RsioDecoder(BufferedDecoder):
                 stream.receive_run(run := ShortRun(b"".join(pieces), lengths), run.size)
                 return after
         elements = [data[position:end]]
-        second, end = end, cut_each(data, end, begin, elements, LONGEST_RUN, longest)
+        second = end
+        end, long_heads = cut_each(data, end, begin, elements, LONGEST_RUN, longest)
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            # The elements, and the second byte of a length that has two.
-            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * (len(begin) + 1))
+            heads = (len(elements) - 1) * (len(begin) + 1) + long_heads
+            stream.receive_run(elements, len(elements[0]) + end - second - heads)
         return end
 
     def _on_next_packed(self, data: bytes, start: int) -> int:
@@ -336,12 +337,19 @@ class RsioDecoder(BufferedDecoder):
     }
 
 
-def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int) -> int:
-    """Append the elements of the messages from `end` on to `elements`, until it has `most`. Return the position behind the last one.
+def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int) -> tuple[int, int]:
+    """Append the elements of the messages from `end` on to `elements`, until it has `most`.
+
+    Return the position behind the last one, and how many of them had a length of two bytes.
 
     Each message has `begin`, a length up to `longest` in one byte or two, and the element.
     """
-    head, last, append = len(begin), len(data), elements.append  # local names: with two look-ups less an element takes 0.17 µs and not 0.21
+    long_heads, head, last, append = (
+        0,
+        len(begin),
+        len(data),
+        elements.append,
+    )  # local names: with two look-ups less an element takes 0.17 µs and not 0.21
     try:
         while len(elements) < most:
             position = end + head
@@ -355,14 +363,16 @@ def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: i
                 if not 0 < high < 0x80:
                     break
                 size += (high - 1) << 7  # the top bit of the low byte counts 0x80 already
+                long_heads += 1
             after = position + size
             if after > last or size > longest:
+                long_heads -= size > SHORT
                 break
             append(data[position:after])
             end = after
     except IndexError:
         pass  # the bytes end inside a header
-    return end
+    return end, long_heads
 
 
 def no_stream(subscriber: int) -> ProtocolError:
