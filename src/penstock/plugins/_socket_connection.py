@@ -72,8 +72,9 @@ class SocketConnection(ByteConnection):
         data: bytes | bytearray | None = None
         if self._is_empty:
             began = monotonic()
-            if self._was_read and self._busy_poll != 0:
-                data = await self._poll(began)
+            seconds = self._polling_seconds()
+            if seconds:
+                data = await self._poll_until(began + seconds, counts=self._busy_poll is None)
             if data is None:
                 descriptor = self.stream.socket.fileno()
                 if descriptor < 0:
@@ -106,25 +107,28 @@ class SocketConnection(ByteConnection):
         self._is_early = self._is_early and self._was_small
         self._is_empty = _IS_DIRECT and size < self._chunk
 
-    async def _poll(self, began: float) -> bytes | None:
-        """Poll as far as `busy_poll` says, from `began` on; None if nothing has arrived."""
+    def _polling_seconds(self) -> float:
+        """Return for how long the next wait begins with polls, by `busy_poll`; 0 for none."""
+        if not self._was_read:
+            return 0
         if self._busy_poll is not None:
-            return await self._poll_until(began + self._busy_poll)
+            return self._busy_poll
         if self._last_wait > SHORT_WAIT or not self._was_small or SocketConnection.polling >= MAX_POLLING:
-            return None
-        SocketConnection.polling += 1
-        try:
-            return await self._poll_until(began + SHORT_WAIT)
-        finally:
-            SocketConnection.polling -= 1
+            return 0
+        return SHORT_WAIT
 
-    async def _poll_until(self, deadline: float) -> bytes | None:
+    async def _poll_until(self, deadline: float, *, counts: bool) -> bytes | None:
+        """Poll; return None if nothing has arrived by then."""
         data: bytes | None = None
         self._is_early = True
-        while data is None and monotonic() < deadline:
-            await trio.lowlevel.checkpoint()
-            data = self._read_now()
-            self._is_early = self._is_early and data is not None
+        SocketConnection.polling += counts
+        try:
+            while data is None and monotonic() < deadline:
+                await trio.lowlevel.checkpoint()
+                data = self._read_now()
+                self._is_early = self._is_early and data is not None
+        finally:
+            SocketConnection.polling -= counts
         return data
 
     def _read_now(self) -> bytes | None:

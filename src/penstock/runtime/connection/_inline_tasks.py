@@ -72,7 +72,6 @@ class InlineTaskRunner:
     """Reads, and runs the calls that this starts, in a nursery that the owner provides."""
 
     __slots__ = (
-        "_deferred",
         "_extra_tasks",
         "_helper_tasks",
         "_is_stopped",
@@ -83,6 +82,7 @@ class InlineTaskRunner:
         "_turns",
         "_waiting_helpers",
         "after_batch",
+        "deferred",
         "is_running_inline",
         "may_start",
         "read_and_dispatch",
@@ -103,7 +103,7 @@ class InlineTaskRunner:
         self._queue: deque[QueuedCall] | tuple[()] = ()
         self.may_start: Callable[[], bool] = _always
         """Returns whether another queued call may be started now. If not, it waits for `start_deferred`. May be replaced."""
-        self._deferred: deque[QueuedCall] | tuple[()] = ()  # bounded as the calls are: each has a place among the streams of the peer
+        self.deferred: deque[QueuedCall] | tuple[()] = ()  # bounded as the calls are: each has a place among the streams of the peer
         self._reader_scope: trio.CancelScope | None = None
         self._extra_tasks = 0  # tasks of the nursery that run no call
         self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
@@ -170,7 +170,7 @@ class InlineTaskRunner:
 
     def start_deferred(self) -> None:
         """Start calls that had to wait, as long as `may_start` permits."""
-        if self._deferred and self.may_start():
+        if self.deferred and self.may_start():
             self._spawn(self._run_deferred, name=HELPER)
 
     @property
@@ -218,7 +218,7 @@ class InlineTaskRunner:
         while queue:
             if not self.may_start():
                 # The reader goes on without them: the messages that make room again have to be read.
-                self._deferred = deque((*self._deferred, *queue))
+                self.deferred = deque((*self.deferred, *queue))
                 queue.clear()
                 break
             call = queue.popleft()
@@ -278,10 +278,10 @@ class InlineTaskRunner:
 
     async def _run_deferred(self) -> None:
         """Run the next call that had to wait in this task, and let another task do the same."""
-        if self._deferred and self.may_start():
-            call = self._deferred.popleft()
+        if self.deferred and self.may_start():
+            call = self.deferred.popleft()
             # Started first: this call may block. The other task looks at `may_start` in its turn, a scheduler pass later.
-            if self._deferred:
+            if self.deferred:
                 self._spawn(self._run_deferred, name=HELPER)
             await self._run_call(call)
 
@@ -299,7 +299,7 @@ class InlineTaskRunner:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if only to see that it is cancelled."""
         queue, self._queue = self._queue, ()
         if self._is_stopped:
-            queue, self._deferred = (*self._deferred, *queue), ()
+            queue, self.deferred = (*self.deferred, *queue), ()
         for function, args, name, on_blocked, context in queue:
             # In its context: a nursery gives a task a copy of the context in which start_soon is called.
             if on_blocked is None:

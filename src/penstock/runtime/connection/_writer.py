@@ -238,7 +238,8 @@ class Writer:
         # A publisher that is asked in there may signal at once, and its stream may then call `flush`. What is taken has to go first.
         self.in_flight = 1
         data = self._outbox.take()
-        self._runner.start_deferred()
+        if self._runner.deferred:
+            self._runner.start_deferred()
         if self._parts.requests.room is not None:
             self._parts.requests.on_room()
         self.in_flight = len(data)
