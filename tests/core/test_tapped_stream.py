@@ -96,6 +96,20 @@ def test_a_plain_subscriber_gets_single_elements() -> None:
     assert rows.rows == [("ON_SUBSCRIBE", 0, 0), ("ON_NEXT", 4, 6), ("ON_ERROR", 0, 0)]
 
 
+def test_the_bytes_that_a_decoder_tells_are_not_added_up() -> None:
+    """A subscriber that takes no batches gets single elements, which are counted one by one."""
+    subscriber = _Batching()
+    stage, rows, _ = _tapped(subscriber)
+    stage.on_next_sized([b"a", b"b"], 1000)
+    stage.on_complete()
+    assert (subscriber.signals, rows.rows[1]) == ([[b"a", b"b"], "complete"], ("ON_NEXT", 2, 1000))
+    plain = _Plain()
+    stage, rows, _ = _tapped(plain)
+    stage.on_next_sized([b"a", b"b"], 1000)
+    stage.on_complete()
+    assert (plain.signals, rows.rows[1]) == ([b"a", b"b", "complete"], ("ON_NEXT", 2, 2))
+
+
 def test_requests_and_the_cancel_are_shown_before_they_are_passed_on() -> None:
     """A request with an illegal demand is shown as it is; nothing follows the cancel."""
     subscriber = _Batching()

@@ -1,5 +1,8 @@
 """A receiving stream: demand is checked, parts are joined within their bounds, and nothing is delivered after the end."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
@@ -40,6 +43,31 @@ def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(size: int, message
     assert raw.receive() == [rsio.Cancel(subscriber=0)]
     assert raw.session.state is ConnectionState.OPEN
     assert raw.session.channel.budgets.partials.count == raw.session.channel.budgets.partials.bytes == 0
+
+
+class _Counting(RecordingSubscriber):
+    """Takes runs, and the bytes that their decoder tells."""
+
+    def __init__(self, demand: int) -> None:
+        super().__init__(demand)
+        self.told: list[tuple[int, int]] = []
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        self.told.append((len(elements), -1))
+
+    def on_next_sized(self, elements: Sequence[Any], size: int, /) -> None:
+        self.told.append((len(elements), size))
+
+
+@pytest.mark.parametrize(("count", "told"), [(15, [(15, -1)]), (16, [(16, sum(range(16)))])])
+def test_a_stage_that_counts_bytes_is_told_those_of_a_long_run(count: int, told: list[tuple[int, int]]) -> None:
+    """Not with short runs: to look for such a stage would cost them too much."""
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = _Counting(99)
+    raw.session.subscribe("s", subscriber)
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=0))
+    raw.send(b"".join(rsio.encode(rsio.OnNext(subscriber=0, element=bytes(number))) for number in range(count)))
+    assert subscriber.told == told
 
 
 def test_an_element_in_a_single_part_is_never_unfinished() -> None:

@@ -108,6 +108,16 @@ class TappedStream(Subscriber[Any], Subscription):
             many(elements)
             self._counter.returned(began)
 
+    def on_next_sized(self, elements: Sequence[Any], size: int, /) -> None:
+        """Take elements that arrived together, and have `size` bytes: their decoder knows it, and they need not be added up here."""
+        many = on_next_many_of(self._subscriber)
+        if many is None or self._counter is None:
+            self.on_next_many(elements)
+        else:
+            began = self._counter.elements(len(elements), size)
+            many(elements)
+            self._counter.returned(began)
+
     def on_fact(self, fact: object, /) -> None:
         """Pass on a fact that an extension or a source knows of the stream. A tap does not record facts."""
         on_fact = on_fact_of(self._subscriber)

@@ -1,7 +1,7 @@
 """Observers get each connection and each stream, once when it begins and once when it ends."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -381,6 +381,28 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
         str(record.exc_info[1]) for record in caplog.records if record.exc_info
     }
     assert len(caplog.records) == 4
+
+
+class Batching(Plain):
+    """A subscriber that takes elements that arrived together."""
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        self.got += [list(elements)]
+
+
+@pytest.mark.parametrize(("subscriber", "got"), [(Plain(), [b"a", b"b"]), (Batching(), [[b"a", b"b"]])], ids=["plain", "batching"])
+def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(subscriber: Plain, got: list[Any]) -> None:
+    """To a subscriber for single elements, too."""
+    here = Observer()
+    watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
+    watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
+    observed = watch.observe(subscriber)
+    observed.on_subscribe(Upstream())
+    observed.on_open(7, "numbers")
+    observed.on_next_sized([b"a", b"b"], 2)
+    observed.on_complete()
+    assert subscriber.got == got
+    assert [each.elements for each in here.ended] == [2]
 
 
 def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:

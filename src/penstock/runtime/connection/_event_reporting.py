@@ -346,6 +346,21 @@ class ObservedStream(Subscriber[Any], Subscription):
                 self._bytes += size_of(elements)
             many(elements)
 
+    def on_next_sized(self, elements: Sequence[Any], size: int, /) -> None:
+        """Take elements that arrived together, and have `size` bytes."""
+        sized = getattr(self._subscriber, "on_next_sized", None)
+        many = None if sized is not None else on_next_many_of(self._subscriber)
+        if sized is None and many is None:
+            self.on_next_many(elements)
+            return
+        if self._events.counts_elements:
+            self._elements += len(elements)
+            self._bytes += size
+        if sized is not None:
+            sized(elements, size)
+        elif many is not None:
+            many(elements)
+
     def on_fact(self, fact: object, /) -> None:
         """Pass on what an extension knows of the stream."""
         on_fact = on_fact_of(self._subscriber)
