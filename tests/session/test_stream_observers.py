@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from penstock.api import HOLD, Model, ProtocolError
+from penstock.api import HOLD, Model, PluginError, ProtocolError, Request
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
+from penstock.session import ConnectionState, ReceivingStream
 from tests.protocols.reactivesocket._pair import RsPair
 from tests.session._outside_extension import Outsider
-from tests.session._pair import Pair, RawPeer, ScriptedPublisher
+from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher
 
 CALLS = ("check_subscribe", "before_accept", "on_begun")
 
@@ -172,6 +172,20 @@ def test_an_extension_of_a_client_that_raises_ends_its_connection(name: str) -> 
     subscriber.cancel()
     pair.settle()
     assert pair.client.session.close_reason[0] == "internal"
+
+
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+def test_a_request_is_not_sent_behind_the_goodbye_of_an_extension(protocol: str) -> None:
+    """The extension ends the connection when it is told of the stream. Only the goodbye goes out."""
+    pair = pair_with(protocol, Outsider(raises="before_subscribe"), Outsider())
+    session, reader = pair.client.session, RecordingSubscriber(1)
+    target: Any = "s" if protocol == "rsio" else Request(Model.RESPONSE, b"s")
+    session.streams.ask(target, lambda channel, stream_id: ReceivingStream(channel, stream_id, reader, 1))
+    sent = bytes(session.take())
+    assert [type(end) for end in reader.ends] == [PluginError]
+    assert sent.endswith(b"internal"), sent
+    pair.server.session.receive(sent, 0.0)
+    assert pair.server.served == []
 
 
 def test_a_fault_of_the_peer_that_an_extension_finds_has_its_own_reason() -> None:

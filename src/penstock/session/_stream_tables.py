@@ -130,7 +130,10 @@ class StreamTables:
             stream.state = _ASKED
             self.use.asked += 1
             self.opened[stream_id] = stream
-            channel.outbox.put(dialect.subscribe(stream_id, target, 1), wakes=False)
+            message = dialect.subscribe(stream_id, target, 1)
+            # An extension that was told of the stream may have ended the connection, and nothing may follow the goodbye.
+            if self.observers is None or not channel.state.is_closing:
+                channel.outbox.put(message, wakes=False)
         return stream
 
     def fire(self, target: Any) -> None:

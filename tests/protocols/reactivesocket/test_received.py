@@ -5,6 +5,7 @@ import pytest
 from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, Rejected, Role
 from penstock.protocols import reactivesocket as wire
 from penstock.session import ConnectionState
+from penstock.session._withheld_output import WithheldOutput
 from tests.protocols.reactivesocket._pair import RawSocket
 from tests.session._pair import RecordingSubscriber, limits_with
 
@@ -361,6 +362,45 @@ def test_the_text_of_an_error_is_escaped_and_known_texts_get_advice() -> None:
 
 
 LAST = wire.Response(stream_id=1, complete=True, data=b"v")
+
+
+def test_an_answer_right_behind_the_goodbye_changes_nothing() -> None:
+    """Both come in one chunk. The request has ended with the connection."""
+    raw, first = asking()
+    raw.send(part(b"x"))  # the session is open
+    reader = raw.ask(Model.RESPONSE, 1)
+    raw.send(wire.encode(wire.Error(stream_id=0, data=b"bye")) + wire.encode(wire.Response(stream_id=3, complete=True, data=b"v")))
+    assert (reader.elements, [type(end) for end in reader.ends]) == ([], [ConnectionLost])
+    assert [type(end) for end in first.ends] == [ConnectionLost]
+
+
+def test_an_answer_that_comes_while_the_client_closes_changes_nothing() -> None:
+    """A program that leaves the block of `connect` while a request is under way; the server answers before it has read the goodbye."""
+    raw = RawSocket(Role.CLIENT).handshake()
+    reader = raw.ask(Model.RESPONSE, 1)
+    raw.session.close("")
+    raw.receive()
+    raw.send(LAST)
+    assert (reader.elements, [type(end) for end in reader.ends]) == ([], [ConnectionLost])
+    assert raw.session.state is ConnectionState.CLOSING
+    raw.session.end_of_input()
+    assert raw.session.state.is_over
+
+
+def test_an_answer_that_crosses_a_cancel_which_an_extension_holds_is_dropped() -> None:
+    """The cancel is sent when the extension lets the output go, and costs nothing."""
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9)).handshake()
+    raw.ask(Model.STREAM)
+    raw.send(part(b"x"))  # the session is open
+    reader = raw.ask(Model.RESPONSE, 1)
+    withheld = WithheldOutput(raw.session.channel)
+    reader.cancel()
+    late = wire.Response(stream_id=3, complete=True, data=b"late")
+    raw.send(late)
+    withheld.put_back()
+    assert raw.receive() == [wire.Cancel(stream_id=3)]
+    assert (reader.elements, reader.ends) == ([], [])
+    assert raw.session.state is OPEN
 
 
 def test_the_answer_to_a_request_for_one_value_ends_its_stream() -> None:

@@ -192,7 +192,8 @@ class ReceivedFrames:
         opened, single = self._opened, self._single
         stream = opened.get(stream_id)
         # The path of most answers: one value and the end in one frame.
-        if complete and begin and end and stream_id in single and stream.receive_answer(data):  # type: ignore[union-attr]  # what is in `single` is open
+        # An id stays in `single` when the connection ends, and while an extension holds the cancel: `opened` has no such stream any more.
+        if stream is not None and complete and begin and end and stream_id in single and stream.receive_answer(data):  # type: ignore[union-attr]  # this dialect keeps no CancelledStream
             single.discard(stream_id)
             opened.pop(stream_id, None)  # unless the subscriber has ended everything
             if self._streams.observers is not None:
