@@ -3,13 +3,15 @@
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from itertools import count, repeat
 from pathlib import Path
 from time import monotonic, sleep
 
 import pytest
 
-from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, WORK, ControlCanary, _run
+from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, TOLERATED_SLOWDOWN, WORK, ControlCanary, _run
 
 HELD_UP = 0.2
 
@@ -102,7 +104,32 @@ def test_the_slowdown_is_measured_against_the_time_of_the_processor(monkeypatch:
     now = count()
     monkeypatch.setattr("tests.hostile._control_canary.monotonic", lambda: next(now) * WORK / 10)
     monkeypatch.setattr("tests.hostile._control_canary.process_time", lambda: next(now) * WORK / 30)
-    assert ControlCanary.slowdown(FakeControl([])) == pytest.approx(3.0, rel=0.2)
+    assert ControlCanary.slowdown(FakeControl([])) == pytest.approx(3.0 / TOLERATED_SLOWDOWN, rel=0.2)
+
+
+@pytest.mark.parametrize(("share", "attempts"), [(1.0, 1), (0.8, 1), (0.5, 2)])
+async def test_a_failed_attack_is_run_again_only_if_the_process_hardly_ran(
+    share: float, attempts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work always takes a little longer than the processor says. On a quiet machine that must not count."""
+    spent, now = [0.0], count()
+    monkeypatch.setattr("tests.hostile._control_canary.monotonic", lambda: next(now) * 1e-4 + spent[0] / share)
+
+    def work() -> float:
+        spent[0] += WORK / 100
+        return spent[0]
+
+    monkeypatch.setattr("tests.hostile._control_canary.process_time", work)
+    control, made = FakeControl([0, 0, 0]), list[float]()
+    monkeypatch.setattr(control, "slowdown", partial(ControlCanary.slowdown, control))
+
+    async def attempt(stretch: float) -> None:
+        made.append(stretch)
+        assert stretch > 1
+
+    with nullcontext() if attempts > 1 else pytest.raises(AssertionError):
+        await control.judge(attempt)
+    assert len(made) == attempts
 
 
 async def test_the_attempts_are_bounded() -> None:
