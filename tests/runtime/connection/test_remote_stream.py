@@ -212,6 +212,28 @@ async def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each
     assert [element async for element in stream] == ["1", "2"]
 
 
+async def test_a_list_of_a_subclass_is_taken_as_a_list() -> None:
+    """A serializer that loads into a list of its own is not called for each element."""
+
+    class Own(list[Any]):
+        pass
+
+    class Loader(Spy):
+        def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
+            return Own(super().loads_many(elements))
+
+        def loads(self, data: bytes, /) -> object:
+            calls.append(data)
+            return super().loads(data)
+
+    calls: list[bytes] = []
+    stream, decoder, _ = late(Loader())
+    decoder.on_next_many([b"1", b"2"])
+    decoder.on_complete()
+    assert [element async for element in stream] == ["1", "2"]
+    assert calls == [b"1", b"2"]
+
+
 async def test_records_of_a_stream_do_not_start_the_collector() -> None:
     """While they were loaded when they arrived, it ran once for each list, and all objects of the process were looked at after 100,000."""
     serializer = JsonSerializer().for_type(Quote)

@@ -208,6 +208,9 @@ class Decoder(Subscriber[bytes], Subscription):
         # loaded one by one, to find the one that fails.
         with suppress(Exception):
             loaded = self._serializer.loads_many(elements)
+            # A copy, because an object of a subclass may change behind this call.
+            if type(loaded) is not list and isinstance(loaded, list):
+                loaded = list(loaded)
         # Types and not `None in loaded`: that compares each element, and the comparison of a dataclass takes 0.2 us.
         if type(loaded) is not list or len(loaded) != len(elements) or NoneType in set(map(type, loaded)):
             return self._load_each(elements)

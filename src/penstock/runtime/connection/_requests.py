@@ -99,7 +99,7 @@ class SendBatcher:
         self.unbatched: int = 0
         """Messages that were sent one by one. The reader sets this to 0 when something arrives."""
         self.is_requesting: bool = False
-        """True while a request is being queued: `message_queued` follows, so the writer need not be woken."""
+        """True while a caller queues messages that it sends itself afterwards, so the writer need not be woken for them."""
         self._is_gathering = False  # the reader waits for the woken tasks, and sends what they leave
         self._messages = 0
         self._began = 0.0  # when the first of these messages was queued

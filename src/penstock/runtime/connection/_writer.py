@@ -134,7 +134,7 @@ class Writer:
             self._parts.timer.tick_soon()
 
     def on_queued(self) -> None:
-        """Wake the writer task, unless another call is about to flush: the reader after its batch, or the batcher after a request."""
+        """Wake the writer task, unless the caller sends by itself: the reader behind its batch, or whoever has set `is_requesting`."""
         if not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
             self.wake()
 
