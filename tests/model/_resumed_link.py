@@ -79,7 +79,7 @@ class Keeping:
         """Send everything behind `position` on the next link."""
         assert self.active is not None
         rewind(self.session.outbox, position)
-        self.active.told()
+        self.active.note_acknowledged()
         self.session.channel.dialect.on_next_link()  # type: ignore[attr-defined]  # the dialect of RS.io has it
 
 

@@ -67,7 +67,7 @@ class ResumedPair(Pair):
         rewind(self.server.session.outbox, counts[0])
         for owner in self.owners:
             assert owner.active is not None
-            owner.active.told()
+            owner.active.note_acknowledged()
 
     def tick(self, seconds: float) -> None:
         self.now += seconds

@@ -51,12 +51,12 @@ class Limits:
     """
 
     max_pending_handshakes: int = 512
-    """Connections at a time that have not sent their hello: the slots that silent connections can occupy.
+    """Connections of a server at a time that have not sent their hello.
 
-    Reached: the oldest of them is closed at once, and the newest takes its place. An address with more than an eighth of the slots loses
-    its own first.
+    Reached: the oldest of them is closed at once, and the newest takes its place. An address with more than an eighth of the places
+    loses its own first.
 
-    Why: silent connections can occupy this number of places, and keep no other client out.
+    Why: silent connections use memory, and an attacker can open many. Because the oldest one gives way, they keep no other client out.
     """
 
     # --- messages and elements
@@ -212,11 +212,12 @@ class Limits:
     """
 
     churn_rate: float = 1000.0
-    """The same per second.
+    """Subscriptions of that kind per second, once the burst is used up.
 
     Reached: goodbye `limit:churn`.
 
-    Why: a request that is given up after 50 ms is legal, and 50 tasks give up 1,000 of them a second. nghttp2's 33 ended a connection of 8.
+    Why: a request that is given up after 50 ms is legal, and 50 tasks give up 1,000 of them a second. With the 33 of nghttp2, 8 such tasks
+    lost their connection.
     """
 
     idle_subscription_age: float | None = None
@@ -256,7 +257,7 @@ class Limits:
     """
 
     glitch_rate: float = 33.0
-    """The same per second.
+    """Anomalies per second, once the burst is used up.
 
     Reached: goodbye `limit:glitches`.
 
@@ -272,7 +273,7 @@ class Limits:
     """
 
     control_rate: float = 2000.0
-    """The same per second.
+    """Control messages per second, once the burst is used up.
 
     Reached: goodbye `limit:control`.
 
@@ -298,7 +299,7 @@ class Limits:
     """
 
     outbound_control_count: int = 1000
-    """The number of such answers.
+    """Number of answers that may wait while the peer does not read.
 
     Reached: goodbye `slow-reader`.
 
@@ -306,17 +307,17 @@ class Limits:
     """
 
     write_stall: float = 20.0
-    """Seconds that a peer may take for the next `min_drain` bytes; a peer that has been quick, for all waiting bytes.
+    """Seconds that one send may take. A peer that is slower has this time for each `min_drain` bytes.
 
     Reached: the connection is cut, `ConnectionLost` here.
 
-    Why: NATS gives 10 s.
+    Why: a peer that reads nothing must not hold its connection for ever; NATS gives 10 s.
     """
 
     min_drain: int = 4096
     """Bytes that a slow peer must take in each `write_stall`.
 
-    Reached: the connection is cut, `ConnectionLost` here (when a slow peer takes less in each `write_stall`).
+    Reached: the connection is cut, `ConnectionLost` here.
 
     Why: HTTP/2's data dribble attack reads single bytes slowly.
     """

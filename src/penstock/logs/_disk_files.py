@@ -22,7 +22,8 @@ CHECKPOINT_PAGES: Final = 1_000
 def take_lock(path: Path) -> sqlite3.Connection:
     """Return the connection that holds the lock of the log at `path`. Raises LogLocked if it is taken."""
     try:
-        # timeout=0: a second writer learns of it at once, and not after the five seconds of sqlite3. Another thread may close it.
+        # timeout=0: a second writer gets its error at once; by default sqlite3 waits five seconds.
+        # check_same_thread=False: the log may be closed by another thread than the one that has opened it.
         connection = sqlite3.connect(beside(path, "-lock"), isolation_level=None, timeout=0, check_same_thread=False)
     except sqlite3.Error as error:
         raise explain(error, path) from error

@@ -130,7 +130,7 @@ class ActiveResume:
     def acknowledge(self) -> None:
         """Tell the peer how much has come."""
         if self._session is not None:
-            self.told()
+            self.note_acknowledged()
             self._link.send(ACKNOWLEDGE, self._session.received_bytes.to_bytes(8))
 
     # --- as an extension
@@ -191,8 +191,8 @@ class ActiveResume:
         if length != _LENGTHS[type]:
             self._link.break_off(RESUME)
 
-    def told(self) -> None:
-        """Note that the other side was told how much has come, by another way."""
+    def note_acknowledged(self) -> None:
+        """Note that the peer knows how much has come: by an acknowledgement, or by the message that resumes."""
         if self._session is not None:
             self._acknowledged, self._acknowledgements, self._due = self._session.received_bytes, 0, None
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Both sides must have the extension *resume*. If one has not, `begin` returns False, and the connection is one as any other.
+* Both sides must have the extension *resume*. If one of them lacks it, `begin` returns False, and a loss ends the connection.
 * The client finds the next link, and the server waits for it. Each side has its own class, beside the code that opens connections.
 * The server sends nothing on the next link before the client has: then the client knows its new token, and the old one is used up.
 * There is one count of bytes for each direction, and it ends with the link. So the server answers only when the lost link has decoded all
@@ -69,7 +69,7 @@ class Resumption(ABC):
 
     def on_input(self) -> None:
         """Send on: the peer has sent its first bytes on the new link."""
-        # First: `on_input` is called for each chunk while it is true.
+        # Set before the writer runs: the reader calls `on_input` for each chunk while `is_awaiting` is true.
         self.is_awaiting = False
         self.on_confirmed()
         self._start_writer()
@@ -96,7 +96,7 @@ class Resumption(ABC):
         if session is None:
             raise self.give_up(lost, "it had not begun")
         self.is_suspended = True
-        # What the peer has not begun on the last link, it never will.
+        # A writer that still waits for the peer's first bytes on the lost link is not started any more: they cannot come.
         self.is_awaiting, self._start_writer = False, _nothing
         try:
             connection, position = await self.find_link(lost)
@@ -131,8 +131,8 @@ class Resumption(ABC):
         rewind(session.outbox, position)
         self.resumed += 1
         if self._active is not None:
-            # The message that resumed has told how much has come, so the next acknowledgement counts from there.
-            self._active.told()
+            # The message that resumed named the bytes that have come. The next acknowledgement counts from there.
+            self._active.note_acknowledged()
         # Optional: the dialect of a plugin may lack it.
         on_next_link: Callable[[], None] | None = getattr(session.channel.dialect, "on_next_link", None)
         if on_next_link is not None:
@@ -162,8 +162,8 @@ class Resumption(ABC):
         return ConnectionLost(f"{lost}. The connection was not resumed: {why}", resumable=False)
 
     @property
-    def late(self) -> str:
-        """Why a connection is given up that was not resumed in time."""
+    def lateness(self) -> str:
+        """The words for a client that did not come back in time."""
         return f"the client was not back within {self._limits.resume_timeout:g} s (Limits.resume_timeout)"
 
     @property

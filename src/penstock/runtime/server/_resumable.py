@@ -103,7 +103,7 @@ class ServerResumption(Resumption):
         # Looked at, and not the time: a link may have come in the same pass as the deadline.
         following, self._next = self._next, None
         if following is None:
-            raise self.give_up(lost, self.late)
+            raise self.give_up(lost, self.lateness)
         return following
 
     def close(self) -> None:

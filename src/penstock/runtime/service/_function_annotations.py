@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* An annotation is resolved when it is asked for. Other annotations of the function may name what only a type checker imports.
+* Only the annotation that is asked for is resolved. The others may name what is imported for type checkers only, and would fail.
 """
 
 import collections.abc

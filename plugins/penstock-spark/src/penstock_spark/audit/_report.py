@@ -58,7 +58,7 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
                 "text": FINDINGS[rule],
                 "subscriptions": len(found),
                 "rows": sum(each["count"] for each in found),
-                "first": [index.told(each) for each in found[:LISTED]],
+                "first": [index.with_names(each) for each in found[:LISTED]],
             }
             for rule, found in by_rule.items()
             if found
@@ -66,7 +66,7 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
         "lost": _lost(carries, index, processes),
         "unterminated": {
             "subscriptions": len(unterminated),
-            "first": [index.told(_name(chunks, int(starts[at]))) for at in unterminated[:LISTED].tolist()],
+            "first": [index.with_names(_name(chunks, int(starts[at]))) for at in unterminated[:LISTED].tolist()],
         },
         "waits": {
             "publisher": _waits(judged.publisher_waits),
@@ -95,7 +95,7 @@ class Index:
             for row in pq.read_table(path).to_pylist():
                 self._rows[row["process"], row["subscription"]] = row
 
-    def told(self, line: dict[str, Any]) -> dict[str, Any]:
+    def with_names(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return `line` with the names of its subscription."""
         row = self._rows.get((line["process"], line["subscription"]), {})
         names = {name: row.get(name) for name in ("publisher", "pattern", "peer", "connection", "stream", "outbound")}
@@ -119,7 +119,7 @@ def _lost(carries: Carries, index: Index, processes: list[dict[str, Any]]) -> di
         "rows": rows,
         "rows_twice": twice,
         "advice": [text for number, text in ((rows, MISSING), (twice, TWICE)) if number],
-        "first": [index.told(each) for each in first],
+        "first": [index.with_names(each) for each in first],
         "dropped_by_recorders": sum(int(process.get("dropped", 0)) for process in processes),
         "streams_left_out": sum(int(process.get("streams_left_out", 0)) for process in processes),
     }
