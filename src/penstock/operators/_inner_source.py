@@ -30,9 +30,7 @@ class InnerSource(Source[A]):
         if self._is_taken:
             failed(UsageError(f"{self!r} has a subscriber, and can have only one. For several, use share()")).attach(subscriber, scope)
         elif self._queue.is_closed:
-            failed(PublisherStopped(f"{self!r} was dropped: it had no subscriber when the outer stream ended")).attach(
-                subscriber, scope
-            )
+            failed(PublisherStopped(f"{self!r} was dropped: it had no subscriber when the outer stream ended")).attach(subscriber, scope)
         else:
             self._is_taken = True
             self._queue.start(subscriber)
