@@ -45,10 +45,12 @@ class RequestHandlers:
         if handler is None:
             return None
         # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that: nothing is decoded.
-        data, router = request.data, self._router
-        path = data.partition(b"?")[0] if b"?" in data else data
-        is_name = path in router.literal_names or (router.patterns and path.count(b"/") + 1 in router.patterns)
-        if is_name or (self._named and data[:1] == FIRST_BYTE):
+        router = self._router
+        if router.literal_names or router.patterns:
+            path = request.data.partition(b"?")[0]
+            if path in router.literal_names or path.count(b"/") + 1 in router.patterns:
+                return None
+        if self._named and request.data[:1] == FIRST_BYTE:
             return None
         if self._may_open is not None and not self._may_open(request, peer):
             raise Forbidden("may_open refused it")
