@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.runtime.connection import _decoding_turns, _inline_tasks
 from penstock.runtime.connection._decoding_turns import DecodingTurns
-from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
+from penstock.runtime.connection._inline_tasks import HELPER, READER, FunctionCall, InlineTaskRunner, _continue_coroutine
 
 LAST = 99
 """The number of the last call, in tests with many."""
@@ -22,6 +22,17 @@ LAST = 99
 CALLER: ContextVar[str] = ContextVar("CALLER", default="none")
 
 Call: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+
+class CancellableCall(FunctionCall):
+    """A call that notes the cancel scopes it is told of."""
+
+    def __init__(self, function: Call, told: list[trio.CancelScope], name: str) -> None:
+        super().__init__(function, (), name)
+        self._told = told
+
+    def on_blocked(self, scope: trio.CancelScope) -> None:
+        self._told.append(scope)
 
 
 class RunnerHarness:
@@ -261,8 +272,8 @@ async def test_a_cancel_reaches_the_call_that_blocks_and_no_other(harness: Runne
         harness.note("quick")
 
     async def starts_cancellable() -> None:
-        harness.runner.start_cancellable(quick, told.append, name="quick")
-        harness.runner.start_cancellable(sleeps, told.append, name="sleeps")
+        harness.runner.start_call(CancellableCall(quick, told, "quick"))
+        harness.runner.start_call(CancellableCall(sleeps, told, "sleeps"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(harness.runner.run, nursery)
@@ -287,7 +298,7 @@ async def test_a_call_from_elsewhere_gets_a_task(harness: RunnerHarness) -> None
         nursery.start_soon(harness.runner.run, nursery)
         await trio.testing.wait_all_tasks_blocked()
         harness.runner.start_soon(quick, name="alone")
-        harness.runner.start_cancellable(trio.sleep_forever, told.append, name="sleeps")
+        harness.runner.start_call(CancellableCall(trio.sleep_forever, told, "sleeps"))
         await trio.testing.wait_all_tasks_blocked()
         assert harness.tasks[0].name == "alone"
         told[0].cancel()
@@ -349,7 +360,7 @@ async def test_queued_calls_start_although_the_runner_is_stopped() -> None:
         harness.note("done")
 
     async def starts_cancellable() -> None:
-        harness.runner.start_cancellable(due, told.append, name="cancellable")
+        harness.runner.start_call(CancellableCall(due, told, "cancellable"))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(harness.runner.run, nursery)
@@ -458,7 +469,7 @@ async def test_a_cancelled_call_keeps_nothing_alive(harness: RunnerHarness) -> N
         await trio.sleep_forever()
 
     async def starts_cancellable() -> None:
-        harness.runner.start_cancellable(waits, told.append, name="cancellable")
+        harness.runner.start_call(CancellableCall(waits, told, "cancellable"))
 
     gc.disable()
     try:

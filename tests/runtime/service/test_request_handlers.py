@@ -191,12 +191,14 @@ class CountedPlaces(Places):
 
     def __init__(self) -> None:
         self.kept = 0
+        self.freed = 0
         self.stops = 0
 
     def take(self) -> bool:
         return True
 
-    def free(self) -> None: ...
+    def free(self) -> None:
+        self.freed += 1
 
     def keep(self, size: int, /) -> None:
         self.kept += 1
@@ -237,11 +239,70 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
         reply.request(1)
         reply.request(1)
         await trio.testing.wait_all_tasks_blocked()
-        reply.on_stream_end()
-        assert places.kept == 1
+        assert (places.freed, places.kept) == (0, 0)
         nursery.cancel_scope.cancel()
     assert [type(error) for error in heard] == [PublisherStopped]
-    assert (places.kept, places.stops) == (0, 1)
+    assert (places.freed, places.kept, places.stops) == (1, 0, 1)
+
+
+async def test_a_cancelled_call_keeps_its_place_until_its_handler_has_stopped() -> None:
+    """Once, however often it is cancelled. A handler may shield itself, and a peer must not start another one meanwhile."""
+    may_stop, places = trio.Event(), CountedPlaces()
+
+    async def handler(data: bytes) -> bytes:
+        with trio.CancelScope(shield=True):
+            await may_stop.wait()
+        return data
+
+    async def hear() -> bool:
+        await trio.Event().wait()
+        return False
+
+    runner = InlineTaskRunner(hear, lambda: None, turns=DecodingTurns(), turn=1.0)
+    calls = HandlerCalls(runner, Scope(runner, on_violation=lambda _: None), places)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(runner.run, nursery)
+        await trio.testing.wait_all_tasks_blocked()
+        reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
+        reply.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        reply.cancel()
+        reply.cancel()
+        assert (places.freed, places.kept) == (0, 1)
+        may_stop.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (places.freed, places.kept) == (0, 0)
+        runner.stop()
+
+
+async def test_a_call_that_has_not_begun_frees_its_place_with_the_cancel() -> None:
+    """A place is freed once, by the answer or by the cancel."""
+    places = CountedPlaces()
+    async with trio.open_nursery() as nursery:
+        calls = HandlerCalls(_Starts(nursery), Scope(nursery, on_violation=lambda _: None), places)
+        waits, answers = (
+            HandlerCall(calls, Handler(reverse, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber()) for _ in range(2)
+        )
+        waits.cancel()
+        waits.cancel()
+        assert places.freed == 1
+        answers.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        answers.cancel()
+        assert (places.freed, places.kept) == (2, 0)
+
+
+class _Starts:
+    """Starts each call in a task."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+
+    def start_soon(self, function: Any, /, *args: Any, name: str) -> None:
+        self._nursery.start_soon(function, *args, name=name)
+
+    def start_call(self, call: HandlerCall, /) -> None:
+        self._nursery.start_soon(call.run, name=call.name)
 
 
 async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:

@@ -160,11 +160,10 @@ class IncomingRequests:
         if isinstance(found, Handler):
             # The demand for the one answer usually came with the request, so the handler starts as soon as there is room for its answer.
             if is_watched:
-                call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream), stream.when_over)
+                call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream))
+                stream.accept_call(self._events.watch_call(stream, call))
             else:
-                call = HandlerCall(self._calls, found, data, self.peer, stream, stream.when_over, stream.answer)
-            stream.when_over = call.on_stream_end
-            stream.accept_call(self._events.watch_call(stream, call) if is_watched else call)
+                stream.accept_call(HandlerCall(self._calls, found, data, self.peer, stream, stream))
             return
         # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
         is_idle = found.waits_for_demand

@@ -26,18 +26,12 @@ from contextvars import Context, copy_context
 from functools import partial
 from time import monotonic
 from types import coroutine
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 import trio
 
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._lazy_event import LazyEvent
-
-OnBlocked: TypeAlias = Callable[[trio.CancelScope], None]
-"""Called when a queued call blocks for the first time, with the cancel scope that cancels it from then on."""
-
-QueuedCall: TypeAlias = tuple[Callable[..., Coroutine[Any, Any, None]], tuple[Any, ...], str, OnBlocked | None, Context]
-"""The async function, its arguments, the name of the task if the call blocks, the callback for that, and the context variables."""
 
 READER: Final = "penstock reader"
 HOST: Final = "penstock connection"
@@ -45,6 +39,46 @@ HELPER: Final = "penstock helper"
 
 MAX_HELPER_TASKS: Final = 64
 """Upper bound of helper tasks started per hand-over. 64 lets 100 blocking handlers start within 7 scheduler passes (doubling from 1)."""
+
+
+class InlineCall(Protocol):
+    """A call that is run inline, and that wants to be cancellable if it blocks."""
+
+    context: Context
+    """The context variables in which it runs. The runner sets them."""
+
+    @property
+    def name(self) -> str:
+        """The name of the task, if the call blocks."""
+
+    def on_blocked(self, scope: trio.CancelScope) -> None:
+        """Note the cancel scope around the call: it has blocked for the first time, or was not run inline."""
+
+    def run(self) -> Coroutine[Any, Any, None]:
+        """Return the coroutine of the call."""
+
+
+class FunctionCall(InlineCall):
+    """A function that a nursery could start. It has no cancel scope of its own: one costs 900 bytes while the function is blocked."""
+
+    __slots__ = ("_arguments", "_function", "_name", "context")
+
+    context: Context
+
+    def __init__(self, function: Callable[..., Coroutine[Any, Any, None]], arguments: tuple[Any, ...], name: str) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def on_blocked(self, scope: trio.CancelScope) -> None:
+        """Do nothing: nobody asks for the scope."""
+
+    def run(self) -> Coroutine[Any, Any, None]:
+        return self._function(*self._arguments)
 
 
 class Host(ABC):
@@ -100,10 +134,10 @@ class InlineTaskRunner:
         self._turns = turns
         self._nursery: trio.Nursery | None = None
         # Made for the first call: a deque has 760 bytes. Bounded: one turn of decoding fills it, and it is emptied before the next read.
-        self._queue: deque[QueuedCall] | tuple[()] = ()
+        self._queue: deque[InlineCall] | tuple[()] = ()
         self.may_start: Callable[[], bool] = _always
         """Returns whether another queued call may be started now. If not, it waits for `start_deferred`. May be replaced."""
-        self.deferred: deque[QueuedCall] | tuple[()] = ()  # bounded as the calls are: each has a place among the streams of the peer
+        self.deferred: deque[InlineCall] | tuple[()] = ()  # bounded as the calls are: each has a place among the streams of the peer
         self._reader_scope: trio.CancelScope | None = None
         self._extra_tasks = 0  # tasks of the nursery that run no call
         self._helper_tasks = 0  # how many to start at the next hand-over: doubles while calls block, halves while they do not
@@ -153,20 +187,20 @@ class InlineTaskRunner:
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run a call: inline if the reader is at work, else in a task. Raises as `start_soon` of a nursery does."""
         if self.is_running_inline:
-            self._enqueue((function, args, name, None, copy_context()))
+            self.start_call(FunctionCall(function, args, name))
         else:
             self._spawn(function, *args, name=name)
 
-    def start_cancellable(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked, /, *, name: str) -> None:
-        """Do as `start_soon`, and give `on_blocked` the cancel scope of the call. A call that never blocks costs no cancel scope."""
+    def start_call(self, call: InlineCall, /) -> None:
+        """Do as `start_soon`, and tell `call` of the cancel scope around it. A call that never blocks costs no cancel scope."""
         if self.is_running_inline:
-            # As `_enqueue` does, without its call: each request passes here.
+            call.context = copy_context()
             queue = self._queue
             if isinstance(queue, tuple):
                 queue = self._queue = deque()
-            queue.append((function, (), name, on_blocked, copy_context()))
+            queue.append(call)
         else:
-            self._spawn(self._run_in_scope, function, on_blocked, name=name)
+            self._spawn(self._run_in_scope, call, name=call.name)
 
     def start_deferred(self) -> None:
         """Start calls that had to wait, as long as `may_start` permits."""
@@ -180,11 +214,6 @@ class InlineTaskRunner:
         return 0 if self._nursery is None else max(0, len(self._nursery.child_tasks) - self._extra_tasks)
 
     # --- inside
-
-    def _enqueue(self, call: QueuedCall) -> None:
-        if isinstance(self._queue, tuple):
-            self._queue = deque()
-        self._queue.append(call)
 
     def _spawn(self, function: Callable[..., Coroutine[Any, Any, None]], *args: Any, name: str) -> None:
         if self._nursery is None:
@@ -222,7 +251,7 @@ class InlineTaskRunner:
                 queue.clear()
                 break
             call = queue.popleft()
-            running, context = call[0](*call[1]), call[4]
+            running, context = call.run(), call.context
             self.is_running_inline = True
             try:
                 # The first step, without trio: a coroutine that never blocks runs to its end in this one `send`.
@@ -242,7 +271,7 @@ class InlineTaskRunner:
         self.after_batch()
         return True
 
-    def _promote_to_own_task(self, blocked: QueuedCall) -> None:
+    def _promote_to_own_task(self, blocked: InlineCall) -> None:
         """Let the call that has blocked keep this task, and start a new reader.
 
         A hand-over costs one scheduler pass. If several calls blocked recently, helper tasks take further calls off the queue in the same
@@ -250,10 +279,9 @@ class InlineTaskRunner:
         """
         # Nothing may await between here and the spawn below: for that time there is no reader.
         scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
-        _, _, name, on_blocked, _ = blocked
-        trio.lowlevel.current_task().name = name  # debuggers and trio's error texts show this name
-        if on_blocked is not None and scope is not None:
-            on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
+        trio.lowlevel.current_task().name = blocked.name  # debuggers and trio's error texts show this name
+        if scope is not None:
+            blocked.on_blocked(scope)  # the scope around the read loop: nothing but this call runs in it from now on
         # In the same nursery: the owner's cancel and its wait cover every reader.
         self._spawn(self._read_loop, name=READER)
         # The new reader takes one call itself.
@@ -285,10 +313,9 @@ class InlineTaskRunner:
                 self._spawn(self._run_deferred, name=HELPER)
             await self._run_call(call)
 
-    async def _run_call(self, call: QueuedCall) -> None:
-        function, args, name, on_blocked, context = call
-        trio.lowlevel.current_task().name = name
-        running = function(*args) if on_blocked is None else self._run_in_scope(function, on_blocked)
+    async def _run_call(self, call: InlineCall) -> None:
+        trio.lowlevel.current_task().name = call.name
+        running, context = self._begin(call), call.context
         try:
             trap = context.run(running.send, None)
         except StopIteration:
@@ -300,17 +327,18 @@ class InlineTaskRunner:
         queue, self._queue = self._queue, ()
         if self._is_stopped:
             queue, self.deferred = (*self.deferred, *queue), ()
-        for function, args, name, on_blocked, context in queue:
+        for call in queue:
             # In its context: a nursery gives a task a copy of the context in which start_soon is called.
-            if on_blocked is None:
-                context.run(partial(self._spawn, function, *args, name=name))
-            else:
-                context.run(partial(self._spawn, self._run_in_scope, function, on_blocked, name=name))
+            call.context.run(partial(self._spawn, self._begin, call, name=call.name))
 
-    async def _run_in_scope(self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: OnBlocked) -> None:
+    def _begin(self, call: InlineCall) -> Coroutine[Any, Any, None]:
+        """Return the coroutine of a call that was not run inline, for a task of its own."""
+        return call.run() if isinstance(call, FunctionCall) else self._run_in_scope(call)
+
+    async def _run_in_scope(self, call: InlineCall) -> None:
         with trio.CancelScope() as scope:
-            on_blocked(scope)
-            await function()
+            call.on_blocked(scope)
+            await call.run()
 
 
 async def _read_nothing() -> bool:

@@ -156,10 +156,9 @@ class PublishedStreams:
             calls = HandlerCalls(_ScopeRunner(scope), scope, self._places)
             data = target.data if isinstance(target, Request) else b""
             end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
-            call = HandlerCall(calls, found, data, peer, end, on_end)
             # Set before on_subscribe: the subscriber may cancel inside it.
-            end.on_end = call.on_stream_end
-            end.on_subscribe(call)
+            end.on_end = _do_nothing if on_end is None else on_end
+            end.on_subscribe(HandlerCall(calls, found, data, peer, end))
             return
         # The slot frees the place when both have happened: the stream has ended, and the tasks have stopped.
         slot = StreamSlot(self._places, on_end)
@@ -210,6 +209,10 @@ def report_publisher_failure(on_violation: Report, error: BaseException, target:
         report(on_violation, add_target_note(error, target))
 
 
+def _do_nothing() -> None:
+    """Do nothing at the end of a stream that nobody counts."""
+
+
 class _ScopeRunner:
     """Starts tasks in a scope, for calls that expect the `start_soon` of a nursery. A `TaskRunner`."""
 
@@ -221,11 +224,9 @@ class _ScopeRunner:
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         self._scope.spawn(partial(function, *args), name=name)
 
-    def start_cancellable(
-        self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
-    ) -> None:
+    def start_call(self, call: HandlerCall, /) -> None:
         # In a task from the beginning: without a connection there is no reader task that could run the first steps.
-        on_blocked(self._scope.spawn(function, name=name))
+        call.on_blocked(self._scope.spawn(call.run, name=call.name))
 
 
 class _ForPeer(BatchRelay[Any]):

@@ -4,10 +4,11 @@ Rules of this file:
 
 * The handler is called once, and not before there is room for its answer. No iterator is pulled, and none is closed.
 * The value and the completion are signalled together; nothing is signalled after a cancel.
-* The place of the call is taken until the handler has stopped, also if the subscriber cancels earlier.
+* The place of the call is taken until the answer; if the subscriber cancels, until the handler has stopped.
 """
 
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any, Final, Protocol
 
 import trio
@@ -63,10 +64,15 @@ class TaskRunner(Protocol):
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
         """Run `function` soon. Raises RuntimeError if the nursery behind it has closed."""
 
-    def start_cancellable(
-        self, function: Callable[[], Coroutine[Any, Any, None]], on_blocked: Callable[[trio.CancelScope], None], /, *, name: str
-    ) -> None:
-        """Run `function` soon; `on_blocked` gets the cancel scope around it, at the latest when it blocks for the first time."""
+    def start_call(self, call: "HandlerCall", /) -> None:
+        """Run `call` soon. Its `on_blocked` gets the cancel scope around it, at the latest when it blocks for the first time."""
+
+
+class AnswerTaker(Protocol):
+    """A subscriber that takes the value and the completion in one call."""
+
+    def answer(self, element: Any, /) -> None:
+        """Take the only element and the end."""
 
 
 class HandlerCalls:
@@ -82,21 +88,27 @@ class HandlerCalls:
 
 
 class HandlerCall(Subscription):
-    """One request and the call of its handler. It is the subscription that the subscriber of the answer gets."""
+    """One request and the call of its handler. It is the subscription that the subscriber of the answer gets.
+
+    Its place is taken already. It is freed with the answer; if the subscriber cancels, as soon as the handler does not run.
+    """
 
     __slots__ = (
         "_calls",
         "_data",
-        "_give",
         "_handler",
         "_has_begun",
         "_is_running",
-        "_on_end",
         "_peer",
         "_place_kept",
         "_scope",
         "_subscriber",
+        "_taker",
+        "context",
     )
+
+    context: Context
+    """The context variables in which the handler runs. A runner that runs it inline sets them."""
 
     def __init__(
         self,
@@ -105,17 +117,15 @@ class HandlerCall(Subscription):
         data: bytes,
         peer: PeerIdentity,
         subscriber: Subscriber[Any],
-        on_end: Callable[[], None] | None = None,
-        give: Callable[[Any], None] | None = None,
+        taker: AnswerTaker | None = None,
     ) -> None:
-        """`give` takes the value and the completion in one call. Without it the subscriber gets them one after the other."""
+        """`taker` is the subscriber, if it takes the value and the completion in one call. If not, it gets them one after the other."""
         self._calls = calls
         self._handler = handler
         self._data = data
         self._peer = peer
-        self._subscriber: Subscriber[Any] | None = subscriber
-        self._on_end = on_end
-        self._give = give
+        self._subscriber: Subscriber[Any] | None = subscriber  # until the answer, or the cancel
+        self._taker = taker
         self._scope: trio.CancelScope | None = None  # the cancel scope around the handler, once it has blocked
         self._has_begun = self._is_running = self._place_kept = False
 
@@ -123,28 +133,37 @@ class HandlerCall(Subscription):
         # Rule 3.4: later requests cost nothing, and the handler is called once.
         if not self._has_begun:
             self._has_begun = self._is_running = True
-            self._calls.runner.start_cancellable(self._run, self._on_blocked, name=self._handler.label)
+            self._calls.runner.start_call(self)
 
     def cancel(self, /) -> None:
+        if self._subscriber is None:
+            return  # behind the answer, or a second cancel
         # First: from now on the value of the handler is dropped (rule 3.12).
         self._subscriber = None
-        if self._scope is not None:
-            self._scope.cancel()
-
-    def on_stream_end(self) -> None:
-        """Free the place, or keep it while the handler runs. Call this once, when the stream of the answer has ended."""
         if self._is_running:
             # Places are for handlers that run: one that shields itself has its place until it has stopped.
             self._place_kept = True
             self._calls.places.keep(len(self._data))
         else:
             self._calls.places.free()
-        if self._on_end is not None:
-            self._on_end()
+        if self._scope is not None:
+            self._scope.cancel()
 
-    # --- inside
+    # --- for the runner
 
-    async def _run(self) -> None:
+    @property
+    def name(self) -> str:
+        """The name of the task, if the handler blocks."""
+        return self._handler.label
+
+    def on_blocked(self, scope: trio.CancelScope) -> None:
+        """Note the cancel scope around the handler."""
+        self._scope = scope
+        if self._subscriber is None:
+            scope.cancel()  # cancelled from inside the handler, before it blocked: `cancel` found no scope then
+
+    async def run(self) -> None:
+        """Call the handler, and answer."""
         try:
             # A call that was cancelled before its turn is not begun: its subscriber is gone.
             value = None
@@ -152,20 +171,19 @@ class HandlerCall(Subscription):
                 plain = self._handler.plain
                 value = await (self._handler(self._data, self._peer) if plain is None else plain(self._data))
         except Exception as error:  # boundary: the user's handler; rule 1.4
-            # Before the signal, as below: it ends the stream, and then the place is free at once.
             self._is_running = False
             self._fail(error)
         except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
             self._calls.scope.report_and_reraise(raised)
         else:
-            # Before the answer: on_next ends the stream, and then the place is free at once.
             self._is_running = False
-            give = self._give
+            taker = self._taker
             # One message, encoded in one step. A value and a completion would be two.
-            if give is not None and value is not None and self._subscriber is not None:
-                # Taken out first, as in `_answer`.
+            if taker is not None and value is not None and self._subscriber is not None:
+                # As `_answer` does.
                 self._subscriber = None
-                give(value)
+                self._calls.places.free()
+                taker.answer(value)
             else:
                 self._answer(value)
         finally:
@@ -173,10 +191,7 @@ class HandlerCall(Subscription):
             if self._subscriber is not None or self._place_kept or self._scope is not None:
                 self._stopped()
 
-    def _on_blocked(self, scope: trio.CancelScope) -> None:
-        self._scope = scope
-        if self._subscriber is None:
-            scope.cancel()  # cancelled from inside the handler, before it blocked: `cancel` found no scope then
+    # --- inside
 
     def _answer(self, value: Any) -> None:
         subscriber = self._subscriber
@@ -191,8 +206,10 @@ class HandlerCall(Subscription):
                 )
             )
             return
-        # Taken out first: on_next may cancel, and then on_complete must still be the last signal.
+        # Taken out first: on_next may cancel, and then on_complete must still be the last signal. The place is free before the subscriber
+        # has the answer: a peer may ask again at once.
         self._subscriber = None
+        self._calls.places.free()
         subscriber.on_next(value)
         subscriber.on_complete()
 
@@ -200,6 +217,7 @@ class HandlerCall(Subscription):
         """Signal `error`; report it instead if the subscriber has cancelled, as when the cleanup of the handler fails."""
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
+            self._calls.places.free()
             subscriber.on_error(error)
         else:
             self._calls.scope.report_failure(error)
@@ -207,6 +225,7 @@ class HandlerCall(Subscription):
     def _stopped(self) -> None:
         # Still set: neither a value nor an error was signalled, so a cancellation from outside has ended the handler.
         if self._subscriber is not None:
+            self._is_running = False
             label = self._handler.label
             self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))
         self._is_running = False
