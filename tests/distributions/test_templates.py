@@ -34,7 +34,7 @@ trio.run(main)
 """
 TESTS = {
     "template-serializer": ["test_hooks.py", "test_serializer.py"],
-    "template-transport": ["test_hooks.py", "test_serve.py", "test_transport.py"],
+    "template-transport": ["test_hooks.py", "test_netstrings.py", "test_promises.py", "test_serve.py"],
 }
 PLUGINS = [("fraction", "template-serializer", "serializer fraction"), ("netstring", "template-transport", "transport netstring")]
 

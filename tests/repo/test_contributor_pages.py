@@ -7,12 +7,20 @@ from tests.repo._tree import ROOT, refuse, text_of
 
 PAGES = [
     Path("docs/how-to") / name
-    for name in ("operator.md", "holding-operator.md", "write-a-plugin.md", "write-a-transport.md", "add-a-limit.md", "add-an-answer.md")
+    for name in (
+        "operator.md",
+        "holding-operator.md",
+        "write-a-plugin.md",
+        "write-a-transport.md",
+        "add-a-limit.md",
+        "add-an-answer.md",
+        "verify.md",
+    )
 ]
 # A place is the first cell of a row. `_rows_*.py` and `<family>` stand for several files, so they are left out.
 PLACE = re.compile(r"^\| `((?:src|tests|tck|docs|plugins|examples)/[\w./-]*|\w+\.(?:md|toml|py))`", re.MULTILINE)
 # A row about one file of tests, with the names in it that its second column tells a contributor to change: tables and sets.
-NAMES_IN_TESTS = re.compile(r"^\| `(tests/[\w/]+\.py)` \| (.+) \|$", re.MULTILINE)
+NAMES_IN_TESTS = re.compile(r"^\| `((?:tck/)?tests/[\w/]+\.py)` \| (.+) \|$", re.MULTILINE)
 
 
 def test_each_place_that_a_page_names_exists() -> None:

@@ -21,6 +21,7 @@ REAL_TIME = (
     "tests/resume/test_kills.py",
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/penstock-spark/tests/bench_source.py",
+    "plugins/template-transport/tests/conftest.py",
     "tests/distributions/test_resume.py",
 )
 SLEEPS = {"time.sleep", "asyncio.sleep", "anyio.sleep"}
