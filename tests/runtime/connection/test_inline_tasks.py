@@ -3,7 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeAlias
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.runtime.connection import _decoding_turns, _inline_tasks
 from penstock.runtime.connection._decoding_turns import DecodingTurns
-from penstock.runtime.connection._inline_tasks import HELPER, READER, FunctionCall, InlineTaskRunner, _continue_coroutine
+from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
 
 LAST = 99
 """The number of the last call, in tests with many."""
@@ -24,15 +24,15 @@ CALLER: ContextVar[str] = ContextVar("CALLER", default="none")
 Call: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
-class CancellableCall(FunctionCall):
+class CancellableCall:
     """A call that notes the cancel scopes it is told of."""
 
-    def __init__(self, function: Call, told: list[trio.CancelScope], name: str) -> None:
-        super().__init__(function, (), name)
-        self._told = told
+    context: Context
 
-    def on_blocked(self, scope: trio.CancelScope) -> None:
-        self._told.append(scope)
+    def __init__(self, function: Call, told: list[trio.CancelScope], name: str) -> None:
+        self.run = function
+        self.on_blocked = told.append
+        self.name = name
 
 
 class RunnerHarness:
