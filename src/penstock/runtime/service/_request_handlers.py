@@ -125,7 +125,7 @@ class HandlerCall(Subscription):
         self._data = data
         self._peer = peer
         self._subscriber: Subscriber[Any] | None = subscriber  # until the answer, or the cancel
-        self._taker = taker
+        self._taker = taker  # until the cancel
         self._scope: trio.CancelScope | None = None  # the cancel scope around the handler, once it has blocked
         self._has_begun = self._is_running = self._place_kept = False
 
@@ -139,7 +139,7 @@ class HandlerCall(Subscription):
         if self._subscriber is None:
             return  # behind the answer, or a second cancel
         # First: from now on the value of the handler is dropped (rule 3.12).
-        self._subscriber = None
+        self._subscriber = self._taker = None
         if self._is_running:
             # Places are for handlers that run: one that shields itself has its place until it has stopped.
             self._place_kept = True
@@ -179,7 +179,7 @@ class HandlerCall(Subscription):
             self._is_running = False
             taker = self._taker
             # One message, encoded in one step. A value and a completion would be two.
-            if taker is not None and value is not None and self._subscriber is not None:
+            if taker is not None and value is not None:
                 # As `_answer` does.
                 self._subscriber = None
                 self._calls.places.free()
@@ -223,12 +223,11 @@ class HandlerCall(Subscription):
             self._calls.scope.report_failure(error)
 
     def _stopped(self) -> None:
+        self._is_running = False
         # Still set: neither a value nor an error was signalled, so a cancellation from outside has ended the handler.
         if self._subscriber is not None:
-            self._is_running = False
             label = self._handler.label
             self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))
-        self._is_running = False
         if self._place_kept:
             self._calls.places.free_kept(len(self._data))
         # Without a scope the handler ran inline: then no task has ended, and the reader sends the answer.
