@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from penstock_spark import _data_source
 from penstock_spark._data_source import PenstockDataSource, check_version, is_shipped
-from penstock_spark.source._readers import FilteringReader, PenstockReader, PenstockStreamReader
+from penstock_spark.source._readers import PenstockStreamReader
 from pyspark import SparkFiles
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import BinaryType, StructField, StructType
@@ -38,14 +38,6 @@ def test_a_package_that_was_sent_by_py_files_is_warned_of(monkeypatch: pytest.Mo
     monkeypatch.setattr(SparkFiles, "_root_directory", str(Path(_data_source.__file__).parents[1]))
     source.schema()
     assert "installed on the driver with pip" in caplog.text
-
-
-def test_a_reader_takes_filters_only_where_spark_pushes_them_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark refuses a reader that has the method if its option is off."""
-    source = PenstockDataSource(OPTIONS)
-    assert type(source.reader(SCHEMA)) is PenstockReader
-    monkeypatch.setitem(sys.modules, _data_source.PUSHDOWN, _data_source)
-    assert type(source.reader(SCHEMA)) is FilteringReader
 
 
 LIMITS: list[tuple[dict[str, str], Any]] = [

@@ -5,7 +5,6 @@ an error here would hide the other sources, too.
 """
 
 import logging
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +17,6 @@ from penstock_spark.source._settings import SourceSettings
 
 LEAST_VERSION: Final = (4, 2)
 """Of pyspark: the first one whose Python sources can bound a batch."""
-
-PUSHDOWN: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module of the process in which Spark pushes filters down. Spark starts it only if its option is on."""
 
 _log: Final = logging.getLogger("penstock.spark")
 
@@ -42,10 +38,9 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         return SourceSettings.of(self.options).row_schema
 
     def reader(self, schema: Any) -> Any:
-        from penstock_spark.source._readers import FilteringReader, PenstockReader  # noqa: PLC0415  # see above
+        from penstock_spark.source._readers import PenstockReader  # noqa: PLC0415  # see above
 
-        kind = FilteringReader if PUSHDOWN in sys.modules else PenstockReader
-        return kind(SourceSettings.of(self.options), schema)
+        return PenstockReader(SourceSettings.of(self.options), schema)
 
     def streamReader(self, schema: Any) -> Any:
         from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above

@@ -1,16 +1,15 @@
 """What Spark calls: the reader of a streaming query, and that of a batch query."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from penstock_spark.source._counted_plan import CountedPlan
-from penstock_spark.source._filters import Chosen
 from penstock_spark.source._offsets import Offset, Range
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._range_reader import Task
@@ -88,23 +87,14 @@ class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvai
 
 
 class PenstockReader(_Reading, DataSourceReader):  # type: ignore[misc]  # as above
-    """The reader of a batch query."""
+    """The reader of a batch query.
 
-    def __init__(self, settings: SourceSettings, schema: StructType) -> None:
-        super().__init__(settings, schema)
-        self._chosen = Chosen()
+    It has no pushFilters. Spark keeps the partitions of the first query on a DataFrame, and uses them for the later ones, also for those
+    with other filters: each of them would get the rows that an earlier filter had left.
+    """
 
     def partitions(self) -> list[RangePartition]:
         try:
-            found = self._plan.whole(EARLIEST)
+            return [RangePartition(*each) for each in self._plan.whole(EARLIEST)]
         finally:
             self._plan.close()
-        return [RangePartition(part, addresses) for each, addresses in found for part in self._chosen.cut([each])]
-
-
-class FilteringReader(PenstockReader):
-    """The reader of a batch query whose filters Spark hands over. Spark refuses a reader with this method if it hands none over."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        has_positions = self._settings.has_metadata and not self._settings.at_most_once
-        return list(self._chosen.take(filters)) if has_positions else filters
