@@ -190,7 +190,7 @@ def test_available_now_does_not_go_beyond_its_beginning() -> None:
 
 LOST: list[tuple[Facts, str, int]] = [
     (Facts(20, 30), "has position 10 of partition 'east' of 'orders', and the publisher has 20 up to, and not with, 30.*were dropped", 20),
-    (Facts(0, 5), "the publisher has 0 up to, and not with, 5.*begun anew", 5),
+    (Facts(0, 5), "the publisher has 0 up to, and not with, 5.*begun anew", 0),
 ]
 
 
@@ -204,8 +204,65 @@ def test_lost_elements_end_the_query_unless_the_option_says_otherwise(facts: Fac
     end = plan_of(publisher, failOnDataLoss="false").latest(start)
     assert end.begins == {EAST: goes_on}
     assert [(part.start, part.stop) for part in ranges_between(start, end, 1) if part.partition == "east"] == (
-        [(20, 30)] if goes_on == 20 else []
+        [(goes_on, facts.latest)]
     )
+
+
+@pytest.mark.parametrize(("latest", "content"), [(0, "second"), (5, "second"), (10, "second"), (90, "second")])
+def test_a_log_that_has_begun_anew_is_read_once_from_its_beginning(latest: int, content: str, caplog: pytest.LogCaptureFixture) -> None:
+    """With fewer elements than before, with as many, and with more. The moved position is kept at once, and is warned of once."""
+    publisher = KnownPublisher({EAST: Facts(0, 10)})
+    start = plan_of(publisher, startingOffsets="earliest").latest(Offset({EAST: 0}))
+    publisher.known, publisher.content = {EAST: Facts(0, latest)}, content
+    plan = plan_of(publisher, failOnDataLoss="false", maxElementsPerTrigger="4", minElementsPerTrigger="3")
+    offset, reached = start, []
+    while (after := plan.latest(offset)) is not offset:
+        reached += [(part.start, part.stop) for part in ranges_between(offset, after, 1)]
+        offset = Offset.from_json(after.to_json())
+        plan = plan_of(publisher, failOnDataLoss="false", maxElementsPerTrigger="4")
+    assert reached == [(at, min(at + 4, latest)) for at in range(0, latest, 4)]
+    assert offset.positions == {EAST: latest}
+    assert len(caplog.records) == 1
+    assert "going on with the earliest element" in caplog.text
+
+
+def test_a_moved_position_is_not_held_back() -> None:
+    """Only the offset remembers the loss: an offset that waits for more elements would forget that the log has begun anew."""
+    publisher = KnownPublisher({EAST: Facts(0, 10)})
+    plan = plan_of(publisher, failOnDataLoss="false", minElementsPerTrigger="50", startingOffsets="earliest")
+    start = plan.latest(plan.initial("latest"))
+    publisher.content, publisher.epoch = "second", 2
+    after = plan.latest(start)
+    assert after.begins == {EAST: 0}
+    assert after.positions == {EAST: 10}
+    assert plan.latest(after) is after
+
+
+def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the offset would have the digest of an element that no task reads."""
+    publisher = KnownPublisher({EAST: Facts(0, 10)})
+    plan = plan_of(publisher, startingOffsets="earliest")
+    start = plan.latest(plan.initial("latest"))
+    publisher.known = {EAST: Facts(0, 20)}
+    digest = publisher.digest
+
+    def restart(stream: str, partition: str, position: int) -> str:
+        if publisher.epoch == 1:
+            publisher.epoch, publisher.content = 2, "second"
+        return digest(stream, partition, position)
+
+    monkeypatch.setattr(publisher, "digest", restart)
+    with pytest.raises(UsageError, match="position 9 of partition 'east' of 'orders' is not the one"):
+        plan.latest(start)
+
+
+def test_a_stream_that_is_gone_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Each poll finds it again."""
+    plan = plan_of(KnownPublisher({EAST: Facts(0, 5)}), failOnDataLoss="false")
+    start = Offset({("bills", "0"): 5, EAST: 5})
+    for _ in range(3):
+        assert plan.latest(start) is start
+    assert len(caplog.records) == 1
 
 
 def test_other_content_is_found_when_the_connection_is_new() -> None:
@@ -221,7 +278,8 @@ def test_other_content_is_found_when_the_connection_is_new() -> None:
         plan.latest(first)
     with pytest.raises(UsageError, match="is not the one"):
         plan_of(publisher).latest(first)  # the program was restarted as well
-    assert plan_of(publisher, failOnDataLoss="false").latest(first).positions == {EAST: 90}
+    again = plan_of(publisher, failOnDataLoss="false").latest(first)
+    assert (again.begins, again.positions) == ({EAST: 0}, {EAST: 90})
 
 
 def test_a_checkpoint_of_other_streams_is_refused() -> None:

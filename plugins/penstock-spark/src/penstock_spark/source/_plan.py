@@ -5,6 +5,7 @@ Rules of this file:
 * The batch that an offset ends may have been planned by another process: the state of this one only saves requests.
 * Spark gives one limit to a source. The others are kept here: bytes by the mean size of a sample, and the least number of elements by not
   going on until `maxTriggerDelay` is over.
+* A loss moves a position only in an offset that Spark keeps, so it happens once: such an offset is returned also if its batch is empty.
 * `Trigger.AvailableNow` reads up to the positions at its beginning, and no further; `minElementsPerTrigger` does not hold it back.
 """
 
@@ -34,6 +35,7 @@ class Plan:
         self._holds_back = False
         self._last_batch_at: float | None = None
         self._first: Offset | None = None
+        self._warned: set[str] = set()
 
     # --- where a query begins, and where a batch ends
 
@@ -51,18 +53,22 @@ class Plan:
         self._check_selected(start)
         facts = self._ask(after=self._seen(start), wait=0.0 if self._target is not None else self._settings.long_poll)
         begins = {key: self._begin(start, key, each) for key, each in facts.items()}
-        self._check_content(start, begins)
+        begins |= {key: facts[key].earliest for key in self._changed(start, begins)}
+        is_moved = any(begins.get(key, position) != position for key, position in start.positions.items())
         backlog = {key: self._end(key, each.latest) - begins[key] for key, each in facts.items()}
         backlog = {key: count for key, count in backlog.items() if count > 0}
         counts = self._limited(backlog, begins) if is_limited else backlog
-        self._holds_back = is_limited and self._is_held_back(sum(backlog.values()))
-        if not counts or self._holds_back:
+        self._holds_back = is_limited and not is_moved and self._is_held_back(sum(backlog.values()))
+        if not is_moved and (not counts or self._holds_back):
             return start
         self._last_batch_at = self._clock()
         positions = {key: begins[key] + counts.get(key, 0) for key in begins}
         digests = {key: self._digest(key, positions[key]) for key in counts} | {
             key: digest for key, digest in start.digests.items() if key not in counts and start.positions.get(key) == positions.get(key)
         }
+        if self._publisher.epoch != self._epoch:
+            # The connection was made again meanwhile, so the digests may be those of other elements than the ones that were examined.
+            return self.latest(start, is_limited=is_limited)
         moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
         return Offset(positions, {key: digest for key, digest in digests.items() if digest}, moved, self._settings.subscription or "")
 
@@ -166,17 +172,21 @@ class Plan:
             f"{what} has position {position:,} of {_shown(key)}, and the publisher has {facts.earliest:,} up to, and not with, "
             f"{facts.latest:,}: the elements between them {reason}"
         )
-        return min(max(position, facts.earliest), facts.latest)
+        return facts.earliest
 
     def _lose(self, text: str) -> None:
         if self._settings.fail_on_loss:
-            raise UsageError(f"{text}. To go on without them, set failOnDataLoss=false")
-        _log.warning("%s; going on, because failOnDataLoss=false", text)
+            raise UsageError(f"{text}. To go on without them, with the earliest element that the publisher has, set failOnDataLoss=false")
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s; going on with the earliest element that the publisher has, because failOnDataLoss=false", text)
 
-    def _check_content(self, start: Offset, begins: Mapping[Key, int]) -> None:
-        """Examine the last element before each position, if the connection is new: its publisher may have come back with other elements."""
-        if self._publisher.epoch == self._epoch:
-            return
+    def _changed(self, start: Offset, begins: Mapping[Key, int]) -> list[Key]:
+        """Return the partitions whose last element before the position is another one now, if the connection is new."""
+        epoch = self._publisher.epoch
+        if epoch == self._epoch:
+            return []
+        found = []
         for key, digest in start.digests.items():
             position = start.positions[key]
             if begins.get(key) == position and position > self._facts[key].earliest and self._digest(key, position) not in ("", digest):
@@ -184,7 +194,9 @@ class Plan:
                     f"the element at position {position - 1:,} of {_shown(key)} is not the one that this query has read: the "
                     "publisher has come back with other elements at the same positions"
                 )
-        self._epoch = self._publisher.epoch
+                found.append(key)
+        self._epoch = epoch
+        return found
 
     def _digest(self, key: Key, position: int) -> str:
         """Return the digest of the element before `position`, or an empty one if the publisher has dropped it meanwhile."""
