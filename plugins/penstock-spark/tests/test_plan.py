@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from penstock_spark.source._counted_plan import CountedPlan
 from penstock_spark.source._offsets import Facts, Key, Offset, Range, ranges_between, read_places, share, share_bytes
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._settings import SourceSettings
@@ -12,6 +13,7 @@ from penstock_spark.source._settings import SourceSettings
 from penstock.api import UsageError
 
 EAST, WEST = ("orders", "east"), ("orders", "west")
+HOT = {"uri": "tcp://127.0.0.1:1", "stream": "orders", "delivery": "atMostOnce", "maxElementsPerTrigger": "10"}
 
 
 class KnownPublisher:
@@ -30,6 +32,9 @@ class KnownPublisher:
         self.waits.append(wait)
         self.after = after
         return {key: each for key, each in self.known.items() if key[0] in streams}
+
+    def has_positions(self, stream: str) -> bool:
+        return any(key[0] == stream for key in self.known)
 
     def names(self, pattern: str) -> tuple[str, ...]:
         return self.described
@@ -301,6 +306,28 @@ def test_a_checkpoint_belongs_to_the_query_whose_id_it_has() -> None:
             plan_of(publisher, **options).latest(end)
         with pytest.raises(UsageError, match="subscriptionId=nightly"):
             plan_of(publisher, **options).ranges(start, end)
+
+
+def test_a_checkpoint_belongs_to_one_kind_of_delivery() -> None:
+    """A count of elements is no position, also if elements may be lost."""
+    publisher = KnownPublisher({EAST: Facts(0, 50)})
+    with pytest.raises(UsageError, match="belongs to a query with delivery=atMostOnce"):
+        plan_of(publisher, failOnDataLoss="false").latest(Offset({("orders", ""): 40}))
+    counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
+    for call in (counted.latest, lambda offset: counted.ranges(Offset({}), offset)):
+        with pytest.raises(UsageError, match="has the positions of a log, and delivery=atMostOnce has none"):
+            call(Offset({EAST: 40}))
+
+
+def test_a_log_is_not_read_at_most_once() -> None:
+    """Each batch would begin at its first element again. A publisher without positions is asked once."""
+    publisher = KnownPublisher({EAST: Facts(0, 50)})
+    counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
+    for call in (lambda: counted.initial("latest"), lambda: counted.latest(Offset({})), lambda: counted.whole("earliest")):
+        with pytest.raises(UsageError, match="'orders' is a log.*Leave delivery out"):
+            call()
+    publisher.known = {}
+    assert counted.latest(counted.initial("latest")).positions == {("orders", ""): 10}
 
 
 def test_assigned_partitions_and_patterns_choose() -> None:

@@ -163,6 +163,8 @@ def test_a_publisher_without_positions_is_refused(server: Served) -> None:
     for stream in ("ticks", "no-such-name"):
         with pytest.raises(UsageError, match=r"penstock\.Spool.*delivery=atMostOnce"):
             publisher.facts([stream])
+        assert not publisher.has_positions(stream)
+    assert publisher.has_positions("orders")
     publisher.close()
 
 

@@ -149,6 +149,11 @@ class Plan:
             )
 
     def _check_selected(self, start: Offset) -> None:
+        if any(not partition for _, partition in start.positions):
+            raise UsageError(
+                "the checkpoint belongs to a query with delivery=atMostOnce, which counts elements and has no positions. Give this query a "
+                "checkpointLocation of its own"
+            )
         if not self._facts:
             self._ask()
         if gone := sorted(start.positions.keys() - self._facts.keys()):

@@ -73,6 +73,14 @@ class Publisher:
             found |= self._facts_of(stream, positions_name(stream, own if seconds else None, seconds, self._subscription), seconds)
         return found
 
+    def has_positions(self, stream: str) -> bool:
+        """Return whether a publisher is a log. One that does not exist is none: the task that reads it says so."""
+        try:
+            answer = self._ask(lambda peer: peer.request(positions_name(stream), timeout=self._client.read_timeout))
+            return bool(_facts(stream, answer))
+        except (Rejected, PublisherFailed, ProtocolError):
+            return False
+
     def digest(self, stream: str, partition: str, position: int) -> str:
         """Return the digest of one element."""
         return digest_of(self._elements(stream, partition, position, position + 1)[0])
