@@ -261,6 +261,41 @@ def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(mo
         plan.latest(start)
 
 
+GONE: list[tuple[dict[Key, Facts], str, str]] = [
+    ({EAST: Facts(0, 5)}, "second", "has begun anew, and has 0 up to, and not with, 5"),
+    ({EAST: Facts(0, 90)}, "second", "other elements at the same positions"),
+    ({WEST: Facts(0, 90)}, "second", "the publisher has it no more"),
+    ({EAST: Facts(4, 90)}, "first", "has dropped some of them, and has 4 up to, and not with, 90"),
+]
+
+
+@pytest.mark.parametrize(("facts", "content", "text"), GONE)
+def test_a_planned_batch_of_a_log_that_has_begun_anew_is_left_out(
+    facts: dict[Key, Facts], content: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With failOnDataLoss=false; otherwise the query ends at each start, because Spark has kept the batch, and the error names the option."""
+    publisher = KnownPublisher({EAST: Facts(0, 10)})
+    options = {"minPartitions": "3", "startingOffsets": "earliest"}
+    plan = plan_of(publisher, **options)
+    start = plan.initial("latest")
+    end = plan.latest(start)
+    assert len(plan.ranges(start, end)) == 3
+    again = plan_of(publisher, failOnDataLoss="false", **options)
+    assert again.ranges(start, end) == plan.ranges(start, end)
+    publisher.known, publisher.content = facts, content
+    with pytest.raises(UsageError, match=f"{text}.*failOnDataLoss=false; or give this query a new checkpointLocation"):
+        plan_of(publisher, **options).ranges(start, end)
+    lenient = plan_of(publisher, failOnDataLoss="false", **options)
+    if content == "first":
+        assert len(lenient.ranges(start, end)) == 3  # the task reads the rest of its range
+        return
+    assert lenient.ranges(start, end) == []
+    assert text in caplog.text
+    if EAST in facts:
+        after = lenient.latest(end)
+        assert sum(part.stop - part.start for part, _ in lenient.ranges(end, after)) == facts[EAST].latest
+
+
 def test_a_stream_that_is_gone_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     """Each poll finds it again."""
     plan = plan_of(KnownPublisher({EAST: Facts(0, 5)}), failOnDataLoss="false")

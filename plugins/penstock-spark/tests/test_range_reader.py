@@ -90,14 +90,19 @@ def test_other_content_than_the_driver_has_seen_is_refused(server: Served) -> No
     """The digest of the last element of the range decides."""
     digest = digest_of(element_at("fixed", 1, 9_999))
     assert sum(batch.num_rows for batch in task(server, PART._replace(digest=digest)).read()) == 10_000
-    with pytest.raises(ProtocolError, match=r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen"):
+    with pytest.raises(ProtocolError, match=r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen.*failOnDataLoss=false"):
         list(task(server, PART._replace(digest="another")).read())
+    lenient = task(server, PART._replace(digest="another"), failOnDataLoss="false")
+    assert sum(batch.num_rows for batch in lenient.read()) == 10_000
 
 
 def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> None:
     """The error has the figures of the publisher."""
-    with pytest.raises(ProtocolError, match=r"'orders' does not give positions 50,000 to 60,000.*20,000"):
-        list(task(server, PART._replace(start=50_000, stop=60_000)).read())
+    part = PART._replace(start=50_000, stop=60_000)
+    text = r"'orders' does not give positions 50,000 to 60,000.*20,000.*failOnDataLoss=false.*new checkpointLocation"
+    with pytest.raises(ProtocolError, match=text):
+        list(task(server, part).read())
+    assert list(task(server, part, failOnDataLoss="false").read()) == []
 
 
 def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(tmp_path: Path) -> None:

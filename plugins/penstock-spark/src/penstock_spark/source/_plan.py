@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ class Plan:
         self._last_batch_at: float | None = None
         self._first: Offset | None = None
         self._warned: set[str] = set()
+        self._newest_end: Offset | None = None
 
     # --- where a query begins, and where a batch ends
 
@@ -70,7 +71,9 @@ class Plan:
             # The connection was made again meanwhile, so the digests may be those of other elements than the ones that were examined.
             return self.latest(start, is_limited=is_limited)
         moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
-        return Offset(positions, {key: digest for key, digest in digests.items() if digest}, moved, self._settings.subscription or "")
+        known = {key: digest for key, digest in digests.items() if digest}
+        self._newest_end = Offset(positions, known, moved, self._settings.subscription or "")
+        return self._newest_end
 
     def fix_target(self) -> None:
         """Read no further than what is there now: `Trigger.AvailableNow`."""
@@ -85,10 +88,15 @@ class Plan:
     def ranges(self, start: Offset, end: Offset) -> list[tuple[Range, tuple[str, ...]]]:
         """Return the ranges of a batch, each with the addresses where it can be read."""
         self._check_subscription(end)
-        if not self._facts:
+        is_own = end == self._newest_end
+        if not self._facts or not is_own:
             self._ask()
         found = ranges_between(start, end, self._settings.min_partitions)
-        return [(each, self._addresses((each.stream, each.partition))) for each in found]
+        if not is_own:
+            # The batch was planned by a process before this one, and the publisher may have begun anew since.
+            gone = {(each.stream, each.partition) for each in found if self._is_gone(each)}
+            found = [each for each in found if (each.stream, each.partition) not in gone]
+        return self._with_addresses(found)
 
     def whole(self, default: str) -> list[tuple[Range, tuple[str, ...]]]:
         """Return the ranges of a batch query: from `startingOffsets` to `endingOffsets`."""
@@ -100,7 +108,8 @@ class Plan:
             for where, option in ((start.positions[key], "startingOffsets"), (position, "endingOffsets")):
                 self._kept(key, where, facts, option)
         begins = {key: max(position, self._facts[key].earliest) for key, position in start.positions.items()}
-        return self.ranges(Offset(begins), Offset({key: min(position, self._facts[key].latest) for key, position in stop.items()}))
+        end = Offset({key: min(position, self._facts[key].latest) for key, position in stop.items()})
+        return self._with_addresses(ranges_between(Offset(begins), end, self._settings.min_partitions))
 
     def close(self) -> None:
         """Leave the connection."""
@@ -231,6 +240,32 @@ class Plan:
         if least is None or self._target is not None or available >= least or self._last_batch_at is None:
             return False
         return self._clock() - self._last_batch_at < self._settings.max_delay
+
+    def _is_gone(self, part: Range) -> bool:
+        """Return whether the publisher has begun anew since a range was planned. The next batch then goes on with the earliest element.
+
+        Elements that were dropped alone are left to the task: it reads the rest of its range.
+        """
+        key = (part.stream, part.partition)
+        facts = self._facts.get(key)
+        if facts is None:
+            reason = "the publisher has it no more"
+        elif part.start < facts.earliest and self._settings.fail_on_loss:
+            reason = f"the publisher has dropped some of them, and has {facts.earliest:,} up to, and not with, {facts.latest:,}"
+        elif part.stop > facts.latest:
+            reason = f"the publisher has begun anew, and has {facts.earliest:,} up to, and not with, {facts.latest:,}"
+        elif part.digest and part.stop > facts.earliest and self._digest(key, part.stop) not in ("", part.digest):
+            reason = "the publisher has come back with other elements at the same positions"
+        else:
+            return False
+        text = f"a batch was planned with positions {part.start:,} up to, and not with, {part.stop:,} of {_shown(key)}, and {reason}"
+        if self._settings.fail_on_loss:
+            raise UsageError(f"{text}. To go on without them, set failOnDataLoss=false; or give this query a new checkpointLocation")
+        _log.warning("%s; leaving them out, because failOnDataLoss=false", text)
+        return True
+
+    def _with_addresses(self, parts: Sequence[Range]) -> list[tuple[Range, tuple[str, ...]]]:
+        return [(each, self._addresses((each.stream, each.partition))) for each in parts]
 
     def _addresses(self, key: Key) -> tuple[str, ...]:
         facts = self._facts.get(key)

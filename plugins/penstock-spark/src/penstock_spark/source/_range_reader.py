@@ -38,6 +38,12 @@ MOST_BYTES: Final = 8 << 20
 """Bytes of the elements of a batch, after which it is handed over also if it has fewer elements."""
 
 
+ADVICE: Final = (
+    "If these elements were dropped, or the publisher has begun anew: set failOnDataLoss=false to go on without them, or begin again, a "
+    "streaming query with a new checkpointLocation"
+)
+"""Advice for a range that the publisher no longer has. Spark plans the batch of a streaming query once, so each new start fails in the same way."""
+
 MOST_FAILURES: Final = 3
 """Lost connections in a row without an element, after which the task fails. Each was made with `penstock.client.retries` attempts."""
 
@@ -71,10 +77,13 @@ class Batches:
         if not elements:
             return None
         if self._part.digest and self.position == self._part.stop and digest_of(elements[-1]) != self._part.digest:
-            raise ProtocolError(
+            text = (
                 f"the element at position {self.position - 1:,} of {self._name()} is not the one that the driver has seen: the "
                 "publisher has come back with other elements at the same positions"
             )
+            if self._settings.fail_on_loss:
+                raise ProtocolError(f"{text}. {ADVICE}")
+            _log.warning("%s; going on, because failOnDataLoss=false", text)
         return self._batch(elements, self._decoder.decode(elements))
 
     # --- inside
@@ -135,13 +144,19 @@ class Task(NamedTuple):
                     raise
                 continue
             except (Rejected, PublisherFailed) as refused:
-                earliest = self.part.start if self.settings.fail_on_loss else self._earliest()
-                if earliest <= batches.position:
+                position = batches.position if self.settings.fail_on_loss else self._next_there(batches.position)
+                if position == batches.position:
                     raise self._refused(refused) from refused
                 if (rest := batches.take()) is not None:
                     yield rest
-                _log.warning("%s has dropped the elements before position %d; going on there, as failOnDataLoss=false", self.part, earliest)
-                batches.position = min(earliest, self.part.stop)
+                _log.warning(
+                    "%r has no more the elements %s up to, and not with, %s of partition %r; going on, because failOnDataLoss=false",
+                    self.part.stream,
+                    f"{batches.position:,}",
+                    f"{position:,}",
+                    self.part.partition,
+                )
+                batches.position = position
                 continue
             break
         if (rest := batches.take()) is not None:
@@ -187,18 +202,22 @@ class Task(NamedTuple):
         if (rest := batches.take()) is not None:
             yield rest
 
-    def _earliest(self) -> int:
-        """Return the position of the oldest element that the publisher has now: since the batch was planned it may have dropped some."""
+    def _next_there(self, position: int) -> int:
+        """Return where the range goes on. Since the batch was planned the publisher may have dropped elements, or have begun anew."""
         publisher = Publisher(self.settings.uri, self.settings.client, self.settings.subscription)
         try:
-            return publisher.facts([self.part.stream])[self.part.stream, self.part.partition].earliest
+            facts = publisher.facts([self.part.stream]).get((self.part.stream, self.part.partition))
         finally:
             publisher.close()
+        # A log that does not reach the end of the range is another one. The driver reads it from its beginning.
+        if facts is None or facts.latest < self.part.stop:
+            return self.part.stop
+        return min(max(position, facts.earliest), self.part.stop)
 
     def _refused(self, refused: Exception) -> Exception:
         return ProtocolError(
             f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
-            f"{refused}"
+            f"{refused}. {ADVICE}"
         )
 
 
