@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.api import ByteWindow, EqualRun, ShortRun, StreamState
+from penstock.api import ByteWindow, EqualRun, SharedBytes, ShortRun, StreamState
 from penstock.endpoint import RunBuffer, StreamEnd
 from tests.endpoint.test_stream_buffer import Requests
 
@@ -50,6 +50,20 @@ def test_the_demand_counts_elements_and_not_runs() -> None:
     taken(buffer)
     assert upstream.requested == [10, 5]
     assert buffer.statistics().taken == 5
+
+
+def test_large_elements_behind_small_ones_are_unread_until_they_are_taken() -> None:
+    """A thousand were asked for as small ones. The reader takes each large one at once, long before it may ask for more."""
+    shared, window = SharedBytes(8_000), ByteWindow(2_000, 1_000)
+    shared.add(window, "this stream")
+    buffer, upstream = begun(1_000, window)
+    for size in [1] * 64 + [1_000] * 100:
+        window.received += size
+        buffer.on_next(bytes(size))
+        taken(buffer)
+        assert shared.largest() is None
+        assert window.unread <= 3_000
+    assert sum(upstream.requested) < 1_000 + 64
 
 
 def test_packed_elements_are_a_run() -> None:

@@ -28,6 +28,8 @@ def element_at(kind: str, partition: int, position: int) -> bytes:
         return json.dumps({"id": number, "name": f"name {number % 7}"}).encode()
     if kind == "mixed":
         return b"%d" % number + b"." * (number % 24)
+    if kind == "grown":
+        return bytes(1 if position < 64 else 1 << 20)
     if kind == "msgpack":
         import msgspec
 

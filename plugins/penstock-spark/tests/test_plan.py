@@ -273,7 +273,7 @@ GONE: list[tuple[dict[Key, Facts], str, str]] = [
 def test_a_planned_batch_of_a_log_that_has_begun_anew_is_left_out(
     facts: dict[Key, Facts], content: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With failOnDataLoss=false; otherwise the query ends at each start, because Spark has kept the batch, and the error names the option."""
+    """With failOnDataLoss=false. Otherwise the query ends at each start, because Spark has kept the batch; the error names the option."""
     publisher = KnownPublisher({EAST: Facts(0, 10)})
     options = {"minPartitions": "3", "startingOffsets": "earliest"}
     plan = plan_of(publisher, **options)
@@ -359,7 +359,7 @@ def test_a_log_is_not_read_at_most_once() -> None:
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
     for call in (lambda: counted.initial("latest"), lambda: counted.latest(Offset({})), lambda: counted.whole("earliest")):
-        with pytest.raises(UsageError, match="'orders' is a log.*Leave delivery out"):
+        with pytest.raises(UsageError, match=r"'orders' is a log.*Leave delivery out"):
             call()
     publisher.known = {}
     assert counted.latest(counted.initial("latest")).positions == {("orders", ""): 10}

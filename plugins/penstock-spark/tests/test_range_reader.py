@@ -86,11 +86,22 @@ def test_a_task_that_is_closed_cancels_its_stream(server: Served) -> None:
     assert sum(batch.num_rows for batch in task(server).read()) == 10_000
 
 
+def test_large_elements_behind_small_ones_arrive(tmp_path: Path) -> None:
+    """The demand is that for small ones then. More bytes than `Limits.unread_bytes` were asked for, and a task reads what arrives."""
+    with served(tmp_path, count=64, partitions=1, kind="grown", in_memory=True) as server:
+        for count in (104, 144):  # an append takes no more than 64 MiB
+            server.grow(count)
+        table = pa.Table.from_batches(list(task(server, Range("orders", "0", 0, 144)).read()))
+    assert table.num_rows == 144
+    assert table["value"].nbytes > 80 << 20
+
+
 def test_other_content_than_the_driver_has_seen_is_refused(server: Served) -> None:
     """The digest of the last element of the range decides."""
     digest = digest_of(element_at("fixed", 1, 9_999))
     assert sum(batch.num_rows for batch in task(server, PART._replace(digest=digest)).read()) == 10_000
-    with pytest.raises(ProtocolError, match=r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen.*failOnDataLoss=false"):
+    text = r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen.*failOnDataLoss=false"
+    with pytest.raises(ProtocolError, match=text):
         list(task(server, PART._replace(digest="another")).read())
     lenient = task(server, PART._replace(digest="another"), failOnDataLoss="false")
     assert sum(batch.num_rows for batch in lenient.read()) == 10_000

@@ -6,6 +6,8 @@ elements first, and then for as many as fit into its window by their size so far
 Rules of this file:
 
 * The side that receives adds to `received`. The reader calls `demand` each time that it may ask for more, and asks for no more than that.
+* The reader calls `demand` also when `received` has reached `due`. Elements may have become large when many were asked for, and what it
+  has read of them would count as unread until it may ask for more.
 * The size grows with the largest average at once, and shrinks by a quarter of the difference: elements that become large matter at once.
 * All windows of a connection share its budget. A window gets what the others leave, or an equal share if that is more.
 """
@@ -57,7 +59,7 @@ class SharedBytes:
 class ByteWindow:
     """The bytes of one subscription: counted where its elements are received, bounded where they are read."""
 
-    __slots__ = ("_buffered", "_elements", "_known", "_promised", "_read", "_shared", "_size", "first", "most", "received")
+    __slots__ = ("_buffered", "_elements", "_known", "_promised", "_read", "_shared", "_size", "due", "first", "most", "received")
 
     def __init__(self, most: int, largest: int) -> None:
         """`most` bytes may be asked for and unread at a time; an element may have `largest`."""
@@ -67,6 +69,8 @@ class ByteWindow:
         """Elements to ask for while no size is known."""
         self.received: int = 0
         """Bytes of all elements that were received."""
+        self.due: int = most
+        """The number of received bytes at which the reader calls `demand`, also if it may not ask for more."""
         self._read = 0
         self._known = 0  # bytes of the elements that `_size` was computed from
         self._elements = 0  # the number of those elements
@@ -115,6 +119,9 @@ class ByteWindow:
         held = (bytes_now - self._read) * unread / (self._buffered + new) if unread else 0
         self._read = max(self._read, bytes_now - int(held))
         self._known, self._elements, self._buffered = bytes_now, elements, unread
+        shared = self._shared
+        # All windows together count no more than a quarter of the budget as unread that their readers have read.
+        self.due = bytes_now + min(self.most, self.most if shared is None else shared.most // (4 * (len(shared.windows) or 1)))
 
     def _promise(self, promised: float) -> None:
         if self._shared is not None:

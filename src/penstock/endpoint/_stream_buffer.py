@@ -148,11 +148,12 @@ class StreamBuffer(Subscriber[Any]):
     def renew(self) -> None:
         """Request anew what was taken, half of the demand at a time; a quarter if nothing has arrived, because the reader waits."""
         least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
-        if self.window is not None and (self._spare or self._unrenewed >= least):
+        window = self.window
+        if window is not None and (self._spare or self._unrenewed >= least or window.received >= window.due):
             arrived = self._number_in(self._arrived)
             received = self._counted + arrived
-            if received >= self.window.first:
-                limit = self.window.demand(self._demand, received, arrived + length_hint(self.current))
+            if received >= window.first:
+                limit = window.demand(self._demand, received, arrived + length_hint(self.current))
                 self._spare, self._slice_size = self._demand - limit, max(1, limit // 2)
             # The size of a slice may have changed.
             least = self._slice_size if self._arrived else (self._slice_size + 1) // 2

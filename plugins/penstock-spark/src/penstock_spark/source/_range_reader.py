@@ -42,7 +42,7 @@ ADVICE: Final = (
     "If these elements were dropped, or the publisher has begun anew: set failOnDataLoss=false to go on without them, or begin again, a "
     "streaming query with a new checkpointLocation"
 )
-"""Advice for a range that the publisher no longer has. Spark plans the batch of a streaming query once, so each new start fails in the same way."""
+"""For a range that the publisher no longer has. Spark plans a batch of a streaming query once, so each new start fails in the same way."""
 
 MOST_FAILURES: Final = 3
 """Lost connections in a row without an element, after which the task fails. Each was made with `penstock.client.retries` attempts."""
