@@ -70,6 +70,7 @@ async def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--retains", type=int, default=100_000_000)
     parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("--token", default="")
     options = parser.parse_args()
     names = [str(number) for number in range(options.partitions)]
     retention = Retention(max_count=options.retains)
@@ -79,7 +80,8 @@ async def main() -> None:
         else:
             log = await stack.enter_async_context(DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names))
         await fill(log, options.kind, options.count)
-        service = Service(describe=True)
+        token = options.token.encode()
+        service = Service(describe=True, authenticate=(lambda scheme, data, peer: "ann" if data == token else None) if token else None)
         service.publish(STREAM, log)
 
         @service.publisher("ticks")

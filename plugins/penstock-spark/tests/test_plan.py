@@ -208,9 +208,7 @@ def test_lost_elements_end_the_query_unless_the_option_says_otherwise(facts: Fac
         plan_of(publisher).latest(start)
     end = plan_of(publisher, failOnDataLoss="false").latest(start)
     assert end.begins == {EAST: goes_on}
-    assert [(part.start, part.stop) for part in ranges_between(start, end, 1) if part.partition == "east"] == (
-        [(goes_on, facts.latest)]
-    )
+    assert [(part.start, part.stop) for part in ranges_between(start, end, 1) if part.partition == "east"] == ([(goes_on, facts.latest)])
 
 
 @pytest.mark.parametrize(("latest", "content"), [(0, "second"), (5, "second"), (10, "second"), (90, "second")])

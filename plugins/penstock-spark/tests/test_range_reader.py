@@ -184,6 +184,35 @@ def test_a_publisher_without_positions_is_refused(server: Served) -> None:
     publisher.close()
 
 
+def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) -> None:
+    """On the driver and in a task, and no other advice is given. The token is not shown."""
+    (tmp_path / "wrong").write_text("hunter2")
+    wrong = {"penstock.client.tokenFile": str(tmp_path / "wrong")}
+    with served(tmp_path, count=10, token="letmein", in_memory=True) as locked:
+        for options, had in (
+            (wrong, f"the credentials of penstock.client.tokenFile={tmp_path}/wrong"),
+            ({}, "a client without credentials"),
+        ):
+            publisher = Publisher(locked.uri, settings(locked.uri, **options).client)
+            calls = (
+                lambda publisher=publisher: publisher.facts(["orders"]),
+                lambda publisher=publisher: publisher.names(".*"),
+                lambda publisher=publisher: publisher.has_positions("orders"),
+                lambda options=options: list(task(locked, **options).read()),
+                lambda options=options: list(task(locked, delivery="atMostOnce", maxElementsPerTrigger="5", **options).read()),
+            )
+            for call in calls:
+                with pytest.raises(UsageError) as caught:
+                    call()
+                assert str(caught.value) == (
+                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile, a file with a token that the server "
+                    "knows; or penstock.client.user with penstock.client.passwordFile"
+                )
+            publisher.close()
+    with pytest.raises(UsageError, match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile=.*wrong out"):
+        list(task(server, **wrong).read())
+
+
 def test_elements_without_positions_are_read_if_the_option_says_so(server: Served) -> None:
     """Not more than the batch has, and without a digest."""
     hot = task(server, Range("ticks", "", 20, 520), delivery="atMostOnce", maxElementsPerTrigger="500", longPollMs="60000")

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.api import Credentials, Limits, UsageError
+from penstock.api import AuthRefused, Credentials, Limits, UsageError
 from penstock.blocking import Peer, connect
 from penstock.plugins import Reconnect, Tls, TransportOptions
 from penstock_spark._options import Option, milliseconds, positive, text
@@ -37,6 +37,9 @@ CLIENT_OPTIONS: Final = (
     Option(PREFIX + "retries", positive, 8, "attempts to connect, in a row"),
 )
 """The options of a connection, for the source and for the sink."""
+
+UNEXAMINED: Final = "does not examine any"
+"""A part of the text with which penstock keeps credentials from a server that examines none."""
 
 SECRETS: Final = {
     "token": "tokenFile or penstock.client.tokenEnv",
@@ -80,7 +83,23 @@ class ClientSettings(NamedTuple):
         reconnect = Reconnect(attempts=self.retries)
         return connect(uri, publishers=publishers, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
 
+    def refused(self, uri: str, error: AuthRefused) -> UsageError:
+        """Return the error about credentials that the server at `uri` has refused, in the words of these options."""
+        if UNEXAMINED in str(error):
+            return UsageError(f"the server at {uri} examines no credentials, and gets none: leave {self._shown_credentials()} out")
+        had = "a client without credentials" if self._shown_credentials() is None else f"the credentials of {self._shown_credentials()}"
+        return UsageError(
+            f"the server at {uri} does not accept {had}. Give {PREFIX}tokenFile, a file with a token that the server knows; or {PREFIX}user "
+            f"with {PREFIX}passwordFile"
+        )
+
     # --- inside
+
+    def _shown_credentials(self) -> str | None:
+        if self.user is not None:
+            return f"{PREFIX}user={self.user}"
+        places = (("tokenFile", self.token_file), ("tokenEnv", self.token_env))
+        return next((f"{PREFIX}{name}={place}" for name, place in places if place is not None), None)
 
     def _tls(self) -> Tls:
         return Tls(

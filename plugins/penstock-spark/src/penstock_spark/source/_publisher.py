@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, TypeVar
 
-from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
+from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
 from penstock.blocking import Peer
 from penstock_spark._client import ClientSettings
 from penstock_spark.source._names import positions_name, range_name
@@ -114,7 +114,14 @@ class Publisher:
         return elements
 
     def _ask(self, call: Callable[[Peer], T]) -> T:
-        """Call `call` with the connection, and once more with a new one if it was lost: it may have been idle for too long."""
+        """Call `call` with the connection. Raises UsageError for credentials that the server refuses."""
+        try:
+            return self._ask_twice(call)
+        except AuthRefused as refused:
+            raise self._client.refused(self._uri, refused) from refused
+
+    def _ask_twice(self, call: Callable[[Peer], T]) -> T:
+        """Call `call`, and once more with a new connection if this one was lost: it may have been idle for too long."""
         if self._peer is not None:
             self._peer.run(0)  # a goodbye may have arrived since the last poll
             if not self._peer.is_connected:

@@ -10,7 +10,7 @@ Rules of this file:
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, cycle
 from time import monotonic
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout, UsageError
+from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout, UsageError
+from penstock.blocking import Peer
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
@@ -169,14 +170,22 @@ class Task(NamedTuple):
 
     # --- inside
 
+    @contextmanager
+    def _connected(self, address: str) -> Iterator[Peer]:
+        client = self.settings.client
+        try:
+            with client.connect(address) as peer:
+                yield peer
+        except AuthRefused as refused:
+            raise client.refused(address, refused) from refused
+
     def _read_from(self, address: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         if batches.position == self.part.stop:
             return
         name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop, self.settings.subscription)
-        client = self.settings.client
         with (
-            client.connect(address) as peer,
-            closing(peer.runs(name, demand=self.settings.window, timeout=client.read_timeout)) as arrived,
+            self._connected(address) as peer,
+            closing(peer.runs(name, demand=self.settings.window, timeout=self.settings.client.read_timeout)) as arrived,
         ):
             for run in chain.from_iterable(arrived):
                 if batches.add(run, monotonic()) and (batch := batches.take()) is not None:
@@ -184,11 +193,11 @@ class Task(NamedTuple):
 
     def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Yield the elements of a publisher without positions, until there are enough, or the time is over."""
-        count, client, seconds = self.part.stop - self.part.start, self.settings.client, self.settings.long_poll
+        count, seconds = self.part.stop - self.part.start, self.settings.long_poll
         deadline = monotonic() + seconds
         demand = min(count, self.settings.window)
         with (
-            client.connect(self.addresses[0]) as peer,
+            self._connected(self.addresses[0]) as peer,
             peer.subscribe(self.part.stream, demand=demand, timeout=max(seconds, 0.001)) as stream,
             suppress(StreamTimeout),
         ):
