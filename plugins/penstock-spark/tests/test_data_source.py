@@ -40,6 +40,59 @@ def test_a_package_that_was_sent_by_py_files_is_warned_of(monkeypatch: pytest.Mo
     assert "installed on the driver with pip" in caplog.text
 
 
+JSON = {"valueFormat": "json", "schema": "id BIGINT, `a b` DECIMAL(10, 2) NOT NULL, s struct<x: integer, y:array<string>>"}
+OTHER_COLUMNS = [
+    ({}, "value BINARY"),
+    ({"includeMetadata": "false"}, "value STRING"),
+    ({}, "value BINARY, stream STRING, partition STRING, offset BIGINT"),
+    ({}, "a STRING, b STRING, c BIGINT, d BINARY"),
+    (JSON, "id BIGINT"),
+]
+
+
+@pytest.mark.parametrize(("options", "ddl"), OTHER_COLUMNS)
+def test_columns_of_the_program_have_to_be_those_of_the_options(spark: Any, options: dict[str, str], ddl: str) -> None:
+    """Taken by their place, they would have the values of other columns."""
+    with pytest.raises(UsageError, match=r"the columns of \.schema\(…\) are .* leave \.schema\(…\) out"):
+        PenstockDataSource(OPTIONS | options).reader(StructType.fromDDL(ddl))
+
+
+@pytest.mark.parametrize("options", [{}, {"includeMetadata": "false"}, JSON, JSON | {"undecodable": "_corrupt"}])
+def test_the_same_columns_are_taken(spark: Any, options: dict[str, str]) -> None:
+    """Also if the types are spelled in another way. Columns that Spark has asked for are not compared."""
+    source = PenstockDataSource(OPTIONS | options)
+    schema = StructType.fromDDL(source.schema())
+    for each in (source, PenstockDataSource(OPTIONS | options)):
+        each.reader(schema)
+        each.streamReader(schema)
+
+
+def test_columns_of_json_have_to_be_in_the_options(spark: Any) -> None:
+    """The error says how."""
+    with pytest.raises(UsageError, match=r"needs the columns of the value: \.option\('schema'"):
+        PenstockDataSource(OPTIONS | {"valueFormat": "json"}).reader(StructType.fromDDL("id BIGINT"))
+
+
+UNREAD = ["v VARIANT", "v VARCHAR(3)", "v VOID", "v INTERVAL YEAR TO MONTH", "v INTERVAL DAY TO SECOND", "v STRUCT<void: ARRAY<VARIANT>>"]
+
+
+@pytest.mark.parametrize("ddl", UNREAD)
+def test_a_type_that_the_format_cannot_give_is_refused(spark: Any, ddl: str) -> None:
+    """When the query begins, and not at its first element. A field may be named like a type; an Arrow stream has intervals of days."""
+    given = {"valueFormat": "json", "schema": f"a STRUCT<void: INT, variant: STRING>, {ddl}", "includeMetadata": "false"}
+    source = PenstockDataSource(OPTIONS | given)
+    schema = StructType.fromDDL(source.schema())
+    with pytest.raises(UsageError, match=r"option schema: the column v is .*, and valueFormat=json has no such values"):
+        source.streamReader(schema)
+    source = PenstockDataSource(OPTIONS | given | {"valueFormat": "arrow"})
+    source.schema()
+    if "DAY" in ddl:
+        source.reader(schema)
+        return
+    with pytest.raises(UsageError, match="valueFormat=arrow"):
+        source.reader(schema)
+
+
 LIMITS: list[tuple[dict[str, str], Any]] = [
     ({}, ReadAllAvailable()),
     ({"maxElementsPerTrigger": "5", "maxBytesPerTrigger": "9"}, ReadMaxRows(5)),
@@ -50,7 +103,7 @@ LIMITS: list[tuple[dict[str, str], Any]] = [
 @pytest.mark.parametrize(("options", "limit"), LIMITS)
 def test_spark_gets_one_limit(options: dict[str, str], limit: Any) -> None:
     """The number of elements if there is one, because Spark has no limit of several."""
-    reader = PenstockDataSource(OPTIONS | options).streamReader(SCHEMA)
+    reader = PenstockDataSource(OPTIONS | options | {"includeMetadata": "false"}).streamReader(SCHEMA)
     assert isinstance(reader, PenstockStreamReader)
     assert reader.getDefaultReadLimit() == limit
 

@@ -57,6 +57,10 @@ REFUSED = [
     ({"valueFormat": "avro"}, "raw, json, msgpack, protobuf, arrow"),
     ({"valueFormat": "protobuf", "schema": "a INT"}, "messageType"),
     ({"schema": "a INT"}, "leave schema"),
+    ({"valueFormat": "json", "schema": "a INT, Offset BIGINT"}, "a column Offset of its own; set includeMetadata=false"),
+    ({"valueFormat": "json", "schema": "`stream`: STRING"}, "a column stream of its own"),
+    ({"valueFormat": "json", "schema": "_corrupt INT", "undecodable": "_corrupt"}, "a column _corrupt of its own; rename it"),
+    ({"valueFormat": "json", "schema": "s STRUCT<a: INT, b: INT>, `a,b` INT, A INT, a INT"}, "the column a is there twice"),
     ({"minElementsPerTrigger": "9", "maxElementsPerTrigger": "8"}, "above maxElementsPerTrigger"),
     ({"startingOffsets": "newest"}, "JSON object"),
     ({"delivery": "atMostOnce"}, "needs maxElementsPerTrigger"),
@@ -94,6 +98,8 @@ def test_the_rows_have_the_columns_of_the_format() -> None:
     json: dict[str, Any] = {"valueFormat": "json", "schema": "id BIGINT"}
     assert settings(**json, includeMetadata="false").row_schema == "id BIGINT"
     assert settings(**json, undecodable="_corrupt").row_schema.endswith("id BIGINT, _corrupt BINARY")
+    own = "offset BIGINT, partition STRING, _corrupt STRING, s STRUCT<a: INT, a: INT>"
+    assert settings(valueFormat="json", schema=own, includeMetadata="false").row_schema == own
     with pytest.raises(UsageError, match="needs the columns"):
         assert settings(valueFormat="json").row_schema
 

@@ -205,8 +205,8 @@ def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) ->
                 with pytest.raises(UsageError) as caught:
                     call()
                 assert str(caught.value) == (
-                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile, a file with a token that the server "
-                    "knows; or penstock.client.user with penstock.client.passwordFile"
+                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile, a file with a token that the "
+                    "server knows; or penstock.client.user with penstock.client.passwordFile"
                 )
             publisher.close()
     with pytest.raises(UsageError, match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile=.*wrong out"):

@@ -24,7 +24,7 @@ def reading(spark: Any, server: Served, **options: str) -> Any:
 
 def test_a_batch_query_reads_what_is_there(spark: Any, server: Served) -> None:
     """Without register(): Spark finds the source by itself. JSON becomes columns."""
-    rows = reading(spark, server, valueFormat="json", schema="id BIGINT, name STRING", minPartitions="3")
+    rows = reading(spark, server, valueFormat="json", schema="id DECIMAL(20), name STRING", minPartitions="3")
     assert rows.columns == ["stream", "partition", "offset", "id", "name"]
     found = sorted((row.partition, row.offset, row.id, row.name) for row in rows.collect())
     assert found == sorted((str(part), at, at * 10 + part, f"name {(at * 10 + part) % 7}") for part in range(2) for at in range(1_000))

@@ -89,8 +89,8 @@ class ClientSettings(NamedTuple):
             return UsageError(f"the server at {uri} examines no credentials, and gets none: leave {self._shown_credentials()} out")
         had = "a client without credentials" if self._shown_credentials() is None else f"the credentials of {self._shown_credentials()}"
         return UsageError(
-            f"the server at {uri} does not accept {had}. Give {PREFIX}tokenFile, a file with a token that the server knows; or {PREFIX}user "
-            f"with {PREFIX}passwordFile"
+            f"the server at {uri} does not accept {had}. Give {PREFIX}tokenFile, a file with a token that the server knows; or "
+            f"{PREFIX}user with {PREFIX}passwordFile"
         )
 
     # --- inside

@@ -13,6 +13,7 @@ from pyspark import SparkFiles
 from pyspark.sql.datasource import DataSource
 
 from penstock.api import UsageError
+from penstock_spark.source._columns import check_given, check_types
 from penstock_spark.source._settings import SourceSettings
 
 LEAST_VERSION: Final = (4, 2)
@@ -23,6 +24,9 @@ _log: Final = logging.getLogger("penstock.spark")
 
 class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not installed for the check
     """Reads logs of a Penstock server, and writes to one, with demand."""
+
+    _is_asked: bool = False
+    """Whether Spark has asked for the columns. It does not if the program has given some by ``.schema(…)``."""
 
     @classmethod
     def name(cls) -> str:
@@ -35,17 +39,19 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
                 "penstock_spark has come by --py-files. Spark does not give these files to the process of a streaming source: readStream "
                 "will fail with ModuleNotFoundError until penstock-spark is installed on the driver with pip"
             )
-        return SourceSettings.of(self.options).row_schema
+        found = SourceSettings.of(self.options).row_schema
+        self._is_asked = True  # kept: Spark sends this object from process to process
+        return found
 
     def reader(self, schema: Any) -> Any:
         from penstock_spark.source._readers import PenstockReader  # noqa: PLC0415  # see above
 
-        return PenstockReader(SourceSettings.of(self.options), schema)
+        return PenstockReader(self._settings(schema), schema)
 
     def streamReader(self, schema: Any) -> Any:
         from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above
 
-        return PenstockStreamReader(SourceSettings.of(self.options), schema)
+        return PenstockStreamReader(self._settings(schema), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
         check_version(pyspark.__version__)
@@ -58,6 +64,15 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         from penstock_spark.sink import stream_writer  # noqa: PLC0415  # see above
 
         return stream_writer(self.options, schema, overwrite=overwrite)
+
+    # --- inside
+
+    def _settings(self, schema: Any) -> SourceSettings:
+        settings = SourceSettings.of(self.options)
+        if not self._is_asked:
+            check_given(schema, settings.row_schema)
+        check_types(schema, settings.value_format)
+        return settings
 
 
 def check_version(version: str) -> None:

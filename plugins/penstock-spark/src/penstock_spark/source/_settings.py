@@ -19,6 +19,7 @@ from penstock_spark._options import (
     read_options,
     text,
 )
+from penstock_spark.source._columns import check_names, columns_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -158,7 +159,14 @@ class SourceSettings(NamedTuple):
 
     # --- inside
 
+    def _check_columns(self) -> None:
+        schema = self.schema or ""
+        if self.has_metadata:
+            check_names(schema, [name for name, _ in columns_of(METADATA)], "set includeMetadata=false, and it has none")
+        check_names(schema, [CORRUPT] * self.keeps_corrupt, "rename it, or leave undecodable=_corrupt out")
+
     def _check(self) -> None:
+        self._check_columns()
         self._check_at_most_once()
         low, high = self.min_elements, self.max_elements
         if low is not None and high is not None and low > high:
