@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from penstock_spark.source import _decode
 from penstock_spark.source._decode import decoder_of
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._range_reader import Batches
@@ -76,6 +77,25 @@ def test_what_is_no_date_is_found(day: object, value_format: str) -> None:
     decoded = decoder_of(value_format, DATED[:1], None).decode([dumps({"day": "2026-01-02"}), dumps({"day": day})])
     assert [each.place for each in decoded.bad] == [1]
     assert decoded.columns[0].to_pylist() == [dt.date(2026, 1, 2), None]
+
+
+@pytest.mark.parametrize("value_format", ["json", "msgpack"])
+@pytest.mark.parametrize("places", [[0], [4_095], [1_000, 1_001, 3_000], []], ids=str)
+def test_one_bad_element_does_not_slow_down_its_neighbours(value_format: str, places: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each half is decoded, and so on: some 25 calls for each of them, and not 4,096. Only few elements of MessagePack are read as maps."""
+    dumps = {"json": lambda value: json.dumps(value).encode(), "msgpack": msgspec.msgpack.encode}[value_format]
+    elements = [b"\xc1" if at in places else dumps({"id": at, "name": "n"}) for at in range(4_096)]
+    decoder: Any = decoder_of(value_format, FIELDS[:2], None)
+    load_all, sizes = decoder._load_all, []
+    monkeypatch.setattr(decoder, "_load_all", lambda part: (sizes.append(len(part)), load_all(part))[1])
+    maps, mappings = [], _decode._mappings
+    monkeypatch.setattr(_decode, "_mappings", lambda values: (maps.append(len(values)), mappings(values))[1])
+    decoded = decoder.decode(elements)
+    assert [each.place for each in decoded.bad] == places
+    assert decoded.columns[0].to_pylist() == [None if at in places else at for at in range(4_096)]
+    assert len(sizes) <= 1 + 25 * len(places)
+    assert sum(sizes) <= 4_096 * (1 + 2 * len(places))
+    assert sum(maps) <= 128 * len(places)
 
 
 NOT_ONE_OBJECT = [b"", b"{", b'{"id":1}{"id":2}', b'{"id":"x"}', b"[1]", b"null", b"\xff", b'{"id":1}x}', b'{"name":"a\n}']

@@ -69,9 +69,7 @@ def check_types(schema: Any, value_format: str) -> None:
         for word in _words(kind):
             is_days = word == "interval" and value_format == "arrow" and "month" not in kind and "year" not in kind and kind != "interval"
             if word in UNREAD and not is_days:
-                raise UsageError(
-                    f"option schema: the column {field.name} is {kind}, and valueFormat={value_format} has no such values"
-                )
+                raise UsageError(f"option schema: the column {field.name} is {kind}, and valueFormat={value_format} has no such values")
 
 
 def check_given(schema: Any, ddl: str) -> None:
