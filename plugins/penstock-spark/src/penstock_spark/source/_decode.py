@@ -201,7 +201,7 @@ class _JsonRows:
         if self._has_maps:
             return pa.array([fitting(value, self._kind) for value in _mappings([json.loads(element) for element in elements])], self._kind)
         elements = [*elements]  # they are looked at twice, and those of a run are cut out each time
-        lines = elements if all(map(_is_line, elements)) else [_as_line(element) for element in elements]
+        lines = elements if all(map(_is_line, elements)) else [each if _is_line(each) else _as_line(each) for each in elements]
         joined = b"\n".join(lines)
         reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
         table = pa.json.read_json(io.BytesIO(joined), reading, self._options).select(self._schema.names).combine_chunks()
