@@ -73,6 +73,12 @@ def test_columns_of_json_have_to_be_in_the_options(spark: Any) -> None:
         PenstockDataSource(OPTIONS | {"valueFormat": "json"}).reader(StructType.fromDDL("id BIGINT"))
 
 
+def test_a_streaming_query_has_no_ending_offsets() -> None:
+    """They would have no effect."""
+    with pytest.raises(UsageError, match=r"endingOffsets is for read.*Trigger\.AvailableNow"):
+        PenstockDataSource(OPTIONS | {"endingOffsets": "latest"}).streamReader(SCHEMA)
+
+
 UNREAD = ["v VARIANT", "v VARCHAR(3)", "v VOID", "v INTERVAL YEAR TO MONTH", "v INTERVAL DAY TO SECOND", "v STRUCT<void: ARRAY<VARIANT>>"]
 
 

@@ -53,6 +53,15 @@ REFUSED = [
     ({"maxElementsPerTrigger": "9" * 30}, "give a whole number"),
     ({"longPollMs": "-1"}, "milliseconds from 0"),
     ({"maxTriggerDelay": "15"}, "with its unit"),
+    ({"maxTriggerDelay": "-1s"}, "a time from 0"),
+    ({"maxOffsetsPerTrigger": "5"}, "use maxElementsPerTrigger"),
+    ({"subscribe": "orders"}, "use stream or streams"),
+    ({"kafka.bootstrap.servers": "a:9092"}, "use uri"),
+    ({"startingTimestamp": "5"}, "use startingOffsets: a log has positions, and no times"),
+    ({"startingOffsets": '{"orders": {"0": 5, "0": 7}}'}, "the key '0' is there twice"),
+    ({"stream": "orders?partition=1"}, "the source itself says partition to the server"),
+    ({"stream": "orders?x=1&start=5"}, "startingOffsets and endingOffsets choose positions"),
+    ({"penstock.client.tls.authorities": "/ca.pem"}, "penstock.client.tls.… are for tls://, and uri=tcp://127.0.0.1:7000 has no TLS"),
     ({"includeMetadata": "yes"}, "give true or false"),
     ({"valueFormat": "avro"}, "raw, json, msgpack, protobuf, arrow"),
     ({"valueFormat": "protobuf", "schema": "a INT"}, "messageType"),
@@ -88,6 +97,11 @@ def test_other_selections() -> None:
     assert SourceSettings.of(uri | {"streamPattern": "ord.*"}).pattern == "ord.*"
     with pytest.raises(UsageError, match="no regular expression"):
         SourceSettings.of(uri | {"streamPattern": "ord("})
+    for nothing, text in (("{}", "names no stream"), ('{"orders": ["0"], "orders": ["1"]}', "the key 'orders' is there twice")):
+        with pytest.raises(UsageError, match=text):
+            SourceSettings.of(uri | {"assign": nothing})
+    hot = uri | {"stream": "numbers?start=5", "delivery": "atMostOnce", "maxElementsPerTrigger": "5"}
+    assert SourceSettings.of(hot).streams == ("numbers?start=5",)  # a word of the publisher's own
     with pytest.raises(UsageError, match="names of partitions"):
         SourceSettings.of(uri | {"assign": '{"orders": 0}'})
 

@@ -76,6 +76,12 @@ class ClientSettings(NamedTuple):
             raise UsageError(f"give {PREFIX}user together with {PREFIX}passwordFile or {PREFIX}passwordEnv")
         return settings
 
+    def check_uri(self, uri: str) -> None:
+        """Raise UsageError for options of TLS and a server without it: the connection would not be encrypted."""
+        given = (self.authorities, self.certificate, self.key, self.key_password_file, self.server_name)
+        if any(each is not None for each in given) and not uri.startswith("tls"):
+            raise UsageError(f"{PREFIX}tls.… are for tls://, and uri={uri} has no TLS: write tls://, or leave them out")
+
     def connect(self, uri: str, *, publishers: Mapping[str, Any] | None = None) -> AbstractContextManager[Peer]:
         """Return the block of a connection to `uri`. Entering it connects, and raises ConnectionLost if no server answers."""
         limits = Limits(handshake_timeout=max(self.connect_timeout, 0.001))

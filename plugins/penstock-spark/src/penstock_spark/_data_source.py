@@ -51,6 +51,11 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
     def streamReader(self, schema: Any) -> Any:
         from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above
 
+        if "endingoffsets" in {name.lower() for name in self.options}:
+            raise UsageError(
+                "endingOffsets is for read: a streaming query has no end. Leave it out; with Trigger.AvailableNow the query reads what is "
+                "there, and ends"
+            )
         return PenstockStreamReader(self._settings(schema), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it

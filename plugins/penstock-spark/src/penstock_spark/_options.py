@@ -21,6 +21,9 @@ UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 MOST_NUMBER: Final = 2**63 - 1
 """The highest number of an option: the highest demand of Reactive Streams."""
 
+NO_NAMES: Final[Mapping[str, str]] = {}
+"""No names of other sources."""
+
 
 class Option(NamedTuple):
     """One option. `read` makes the value from a text, and raises ValueError with the words for what is allowed."""
@@ -31,8 +34,12 @@ class Option(NamedTuple):
     summary: str
 
 
-def read_options(given: Mapping[str, str], known: Sequence[Option], *, ignored: Collection[str] = ()) -> dict[str, Any]:
+def read_options(
+    given: Mapping[str, str], known: Sequence[Option], *, ignored: Collection[str] = (), foreign: Mapping[str, str] = NO_NAMES
+) -> dict[str, Any]:
     """Return the value of each known option, by its name as in the table. Options in `ignored` belong to Spark itself.
+
+    `foreign` has names that users know from other sources, in lower case, and what to use in their place.
 
     Raises UsageError for an unknown option, and for a text that is not a value of its option.
     """
@@ -44,7 +51,7 @@ def read_options(given: Mapping[str, str], known: Sequence[Option], *, ignored: 
         if option is not None:
             values[option.name] = _value(option, text)
         elif name.lower() not in passed:
-            raise _unknown(name, known)
+            raise _unknown(name, known, foreign)
     return values
 
 
@@ -55,7 +62,9 @@ def _value(option: Option, text: str) -> Any:
         raise UsageError(f"option {option.name}={shown(text)}: {error}") from None
 
 
-def _unknown(name: str, known: Sequence[Option]) -> UsageError:
+def _unknown(name: str, known: Sequence[Option], foreign: Mapping[str, str]) -> UsageError:
+    if name.lower() in foreign:
+        return UsageError(f"there is no option {shown(name)}; use {foreign[name.lower()]}")
     names = {option.name.lower(): option.name for option in known}
     if close := difflib.get_close_matches(name.lower(), names, n=1):
         return UsageError(f"there is no option {shown(name)}; the nearest one is {names[close[0]]}")
@@ -102,7 +111,10 @@ def duration(given: str) -> float:
     unit = next((unit for unit in UNITS if word.endswith(unit)), "")
     if not unit:
         raise ValueError("give a time with its unit, such as 500ms, 30s or 15m")
-    return _whole(word.removesuffix(unit).strip()) * UNITS[unit]
+    number = _whole(word.removesuffix(unit).strip())
+    if number < 0:
+        raise ValueError("give a time from 0")
+    return number * UNITS[unit]
 
 
 def choice(*words: str) -> Callable[[str], str]:
@@ -129,11 +141,26 @@ def names(given: str) -> tuple[str, ...]:
 def json_object(given: str) -> dict[str, Any]:
     """Read a JSON object."""
     try:
-        found = json.loads(given)
+        found = json.loads(given, object_pairs_hook=_each_once)
+    except _Repeated as repeated:
+        raise ValueError(f"the key {shown(str(repeated))} is there twice") from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ValueError('give a JSON object, as in {"orders": …}')  # noqa: TRY004  # the error of each reader of a text
+    return found
+
+
+class _Repeated(Exception):
+    """A key that a JSON object has twice. `json` alone would take the last one, and say nothing."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Repeated(key)
+        found[key] = value
     return found
 
 

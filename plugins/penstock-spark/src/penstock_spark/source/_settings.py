@@ -82,6 +82,28 @@ SOURCE_OPTIONS: Final = (
 )
 """The options of the source."""
 
+FOREIGN: Final = {
+    "subscribe": "stream or streams",
+    "topic": "stream",
+    "topics": "streams",
+    "subscribepattern": "streamPattern",
+    "kafka.bootstrap.servers": "uri",
+    "kafka.group.id": "subscriptionId",
+    "groupidprefix": "subscriptionId",
+    "maxoffsetspertrigger": "maxElementsPerTrigger",
+    "minoffsetspertrigger": "minElementsPerTrigger",
+    "maxfilespertrigger": "maxElementsPerTrigger",
+    "includeheaders": "includeMetadata",
+    "startingtimestamp": "startingOffsets: a log has positions, and no times",
+    "startingoffsetsbytimestamp": "startingOffsets: a log has positions, and no times",
+    "endingtimestamp": "endingOffsets: a log has positions, and no times",
+    "endingoffsetsbytimestamp": "endingOffsets: a log has positions, and no times",
+}
+"""Options of Spark's other sources, in lower case, and what users of them look for here."""
+
+OWN_WORDS: Final = frozenset({"partition", "start", "stop", "positions", "after", "timeout", "subscription"})
+"""Words behind the ``?`` of a log's name that the source writes itself."""
+
 
 class SourceSettings(NamedTuple):
     """The options of a query, checked. Spark pickles this object to the executors."""
@@ -115,7 +137,7 @@ class SourceSettings(NamedTuple):
         refuse_secrets(given)
         if "path" in {name.lower() for name in given}:
             given = _with_path(given)
-        values = read_options(given, SOURCE_OPTIONS)
+        values = read_options(given, SOURCE_OPTIONS, foreign=FOREIGN)
         chosen = one_of(values, SELECTIONS)
         if values["uri"] is None:
             raise UsageError("give the server, as .option('uri', 'tcp://10.0.0.5:7000') or .load('tcp://10.0.0.5:7000')")
@@ -167,6 +189,8 @@ class SourceSettings(NamedTuple):
 
     def _check(self) -> None:
         self._check_columns()
+        self._check_names()
+        self.client.check_uri(self.uri)
         self._check_at_most_once()
         low, high = self.min_elements, self.max_elements
         if low is not None and high is not None and low > high:
@@ -177,6 +201,15 @@ class SourceSettings(NamedTuple):
             )
         if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
             raise UsageError("valueFormat=raw has the one column value; leave schema and undecodable out, or choose another valueFormat")
+
+    def _check_names(self) -> None:
+        for name in () if self.at_most_once else self.streams:
+            words = {word.partition("=")[0] for word in name.partition("?")[2].split("&")}
+            if own := sorted(words & OWN_WORDS):
+                raise UsageError(
+                    f"the stream {name!r}: the source itself says {own[0]} to the server. Give the name alone; assign chooses partitions, "
+                    "and startingOffsets and endingOffsets choose positions"
+                )
 
     def _check_at_most_once(self) -> None:
         if not self.at_most_once:
@@ -194,6 +227,8 @@ class SourceSettings(NamedTuple):
 def _assigned(given: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] | None:
     if given is None:
         return None
+    if not given:
+        raise UsageError('option assign: it names no stream; give its partitions, as in {"orders": ["0"]}')
     for stream, partitions in given.items():
         if not isinstance(partitions, list) or not partitions or not all(isinstance(each, str) for each in partitions):
             raise UsageError(f'option assign: give a list of the names of partitions for {stream!r}, as in {{"{stream}": ["0"]}}')
