@@ -205,8 +205,38 @@ def test_an_undecodable_element_arrives_in_a_column_of_its_own() -> None:
 
 
 def test_a_missing_value_of_a_column_that_must_have_one_is_refused() -> None:
-    """Spark would not look, and read what is in the memory there."""
+    """Spark would not look, and read what is in the memory there. The error has the position."""
     each = batches()
-    each.add([b'{"id":null}'], 0.0)
-    with pytest.raises(UsageError, match="id is NOT NULL"):
+    each.add([b'{"id":1}', b'{"id":null}'], 0.0)
+    with pytest.raises(ProtocolError, match=r"position 101 of .*id is NOT NULL"):
         each.take()
+
+
+@pytest.mark.parametrize("value_format", ["json", "msgpack", "arrow"])
+def test_an_element_without_a_value_that_it_must_have_is_undecodable(value_format: str) -> None:
+    """With _corrupt its bytes arrive in that column, and its row has nulls: so Spark is not told that the column has none."""
+    options = {"uri": "tcp://a:1", "stream": "s", "valueFormat": value_format, "undecodable": "_corrupt", "includeMetadata": "false"}
+    settings = SourceSettings.of(options | {"schema": "id BIGINT NOT NULL, `not null` STRING, s STRUCT<x: INT NOT NULL> not  null"})
+    assert settings.row_schema == "id BIGINT, `not null` STRING, s STRUCT<x: INT NOT NULL>, _corrupt BINARY"
+    fields = [pa.field("id", pa.int64()), pa.field("not null", pa.string()), pa.field("s", pa.struct([pa.field("x", pa.int32())]))]
+    sound, bad = (
+        {"id": 5, "not null": None, "s": {"x": 1}},
+        [{"id": None, "not null": "a", "s": {"x": 1}}, {"id": 1, "not null": "a", "s": None}],
+    )
+    dumps: Any = {
+        "json": lambda value: json.dumps(value).encode(),
+        "msgpack": msgspec.msgpack.encode,
+        "arrow": lambda value: arrow([value], fields),
+    }[value_format]
+    each = Batches(settings, pa.schema([*fields, pa.field("_corrupt", pa.binary())]), Range("s", "0", 0, 9))
+    elements = [dumps(value) for value in (sound, *bad, sound)]
+    each.add(elements, 0.0)
+    batch = each.take()
+    assert batch is not None
+    nothing = dict.fromkeys(sound)
+    assert batch.to_pylist() == [
+        sound | {"_corrupt": None},
+        nothing | {"_corrupt": elements[1]},
+        nothing | {"_corrupt": elements[2]},
+        sound | {"_corrupt": None},
+    ]

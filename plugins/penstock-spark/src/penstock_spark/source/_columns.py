@@ -19,6 +19,8 @@ COLUMN: Final = re.compile(r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^\s:`]+
 BEHIND_TYPE: Final = re.compile(r"\s+(not\s+null|comment\s.*|default\s.*)$", re.DOTALL)
 """What may stand behind a type. Nothing of it changes what is read, but NOT NULL, and that makes no other column."""
 
+NOT_NULL: Final = re.compile(r"\s+not\s+null\b", re.IGNORECASE)
+
 SYNONYMS: Final = {
     "integer": "int",
     "long": "bigint",
@@ -49,6 +51,18 @@ def columns_of(ddl: str) -> list[Column]:
         for match in matches
         if match is not None
     ]
+
+
+def required_of(ddl: str) -> tuple[list[str], str]:
+    """Return the names of the columns that are NOT NULL, and the text without these words. Fields of a STRUCT keep theirs."""
+    names, pieces = [], []
+    for piece in _pieces(ddl):
+        tail = max(piece.rfind(bracket) for bracket in "`>)") + 1
+        rest = NOT_NULL.sub("", piece[tail:], count=1)
+        if rest != piece[tail:]:
+            names += [name for name, _ in columns_of(piece)]
+        pieces.append(piece[:tail] + rest)
+    return names, ",".join(pieces)
 
 
 def check_names(ddl: str, added: list[str], without: str) -> None:

@@ -5,6 +5,7 @@ Rules of this file:
 * The elements of a list are decoded together, in C where the format allows it: a Python object for each field costs five times as much.
 * If that fails, each half is decoded, and so on, to find those that cannot be decoded. To decode them one by one took 16 times as long
   with one bad element in ten thousand.
+* An element that lacks a column that is NOT NULL cannot be decoded: Spark would not look, and read what is in the memory there.
 * The columns have exactly the types that Spark expects. Spark compares the types of the first batch only, and breaks on the others.
 """
 
@@ -19,7 +20,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.json
 
-from penstock.api import ProtocolError, UsageError, shown
+from penstock.api import PenstockError, ProtocolError, UsageError, shown
 from penstock.plugins import build_registry
 from penstock_spark.source._fitting import fitting
 from penstock_spark.source._runs import Runs, bytes_column
@@ -71,7 +72,8 @@ class RowDecoder:
 
     def __init__(self, fields: Sequence[pa.Field], load_all: Callable[[Sequence[bytes]], pa.StructArray]) -> None:
         self._fields = [field.with_nullable(True) for field in fields]  # noqa: FBT003  # pyarrow names it so
-        self._load_all = load_all
+        self._load = load_all
+        self._required = [(index, field.name) for index, field in enumerate(fields) if not field.nullable]
 
     def decode(self, elements: Sequence[bytes]) -> Decoded:
         try:
@@ -81,6 +83,13 @@ class RowDecoder:
             bad: list[Undecodable] = []
             self._halve([*elements], 0, rows, bad)
             return Decoded(pa.concat_arrays(rows).flatten(), bad)
+
+    def _load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
+        loaded = self._load(elements)
+        for index, name in self._required:
+            if loaded.field(index).null_count:
+                raise _lacks(name)
+        return loaded
 
     def _halve(self, elements: list[bytes], first: int, rows: list[pa.Array], bad: list[Undecodable]) -> None:
         """Decode elements of which one at least cannot be decoded, the first of them at the place `first`."""
@@ -108,7 +117,7 @@ class ArrowDecoder:
         for index, element in enumerate(elements):
             try:
                 tables.append(self._table(element))
-            except (pa.ArrowException, UsageError, OSError) as error:
+            except (pa.ArrowException, PenstockError, OSError) as error:
                 tables.append(self._schema.empty_table())
                 bad.append(Undecodable(index, f"{type(error).__name__}: {error}"))
         counts = [table.num_rows for table in tables]
@@ -129,9 +138,14 @@ class ArrowDecoder:
             table = reader.read_all()
         # Offsets in a buffer of a peer may lead anywhere, and Arrow does not look when it opens a stream.
         table.validate(full=True)
-        if table.schema.equals(self._schema):
-            return table
-        return table.select(self._schema.names).cast(self._schema)
+        is_exact = table.schema.equals(self._schema)
+        if not is_exact:
+            # Nulls are looked for below: a cast of them to NOT NULL does not say what is wrong.
+            table = table.select(self._schema.names).cast(_nullable(self._schema))
+        for field, column in zip(self._schema, table.columns, strict=True):
+            if not field.nullable and column.null_count:
+                raise _lacks(field.name)
+        return table if is_exact else table.cast(self._schema)
 
 
 def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str | None) -> Decoder:
@@ -278,6 +292,10 @@ def _class_of(name: str) -> type:
         raise UsageError(
             f"option messageType={name}: {error}. Give package.module.Class, in a module that each executor can import (--py-files)"
         ) from error
+
+
+def _lacks(name: str) -> ProtocolError:
+    return ProtocolError(f"the column {name} is NOT NULL in the schema, and it has no value there")
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

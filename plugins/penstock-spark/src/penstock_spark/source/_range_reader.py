@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout, UsageError
+from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout
 from penstock.blocking import Peer
+from penstock_spark.source._columns import required_of
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
@@ -57,7 +58,10 @@ class Batches:
         self._settings = settings
         self._schema = schema
         self._part = part
-        self._decoder = decoder_of(settings.value_format, fields[:-1] if settings.keeps_corrupt else fields, settings.message_type)
+        if settings.keeps_corrupt:
+            required = required_of(settings.schema or "")[0]
+            fields = [field.with_nullable(field.name not in required) for field in fields[:-1]]
+        self._decoder = decoder_of(settings.value_format, fields, settings.message_type)
         self._waiting = Runs()
         self._names: list[pa.Array] = []  # the columns of the longest batch so far: all batches have the same values, and share them
         self._since = 0.0
@@ -103,9 +107,6 @@ class Batches:
         columns = [*self._metadata(first, len(elements), decoded.rows), *decoded.columns]
         if self._settings.keeps_corrupt:
             columns.append(_corrupt(elements, decoded))
-        for field, column in zip(self._schema, columns, strict=True):
-            if column.null_count and not field.nullable:
-                raise UsageError(f"the column {field.name} is NOT NULL in the schema, and an element lacks it")
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _metadata(self, first: int, count: int, rows: Sequence[int] | None) -> list[pa.Array]:

@@ -19,7 +19,7 @@ from penstock_spark._options import (
     read_options,
     text,
 )
-from penstock_spark.source._columns import check_names, columns_of
+from penstock_spark.source._columns import check_names, columns_of, required_of
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
@@ -174,7 +174,8 @@ class SourceSettings(NamedTuple):
         if self.value_format == RAW:
             columns = ["value BINARY"]
         elif self.schema is not None:
-            columns = [self.schema]
+            # The row of an element that cannot be decoded has nulls in all of its columns, so Spark must look for them.
+            columns = [required_of(self.schema)[1] if self.keeps_corrupt else self.schema]
         else:
             raise UsageError(f"valueFormat={self.value_format} needs the columns of the value: .option('schema', 'id BIGINT, name STRING')")
         return ", ".join([METADATA] * self.has_metadata + columns + [f"{CORRUPT} BINARY"] * self.keeps_corrupt)
