@@ -114,6 +114,11 @@ def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> 
     with pytest.raises(ProtocolError, match=text):
         list(task(server, part).read())
     assert list(task(server, part, failOnDataLoss="false").read()) == []
+    # Of a log that has begun anew, and has the start of the range alone.
+    half, options = PART._replace(start=19_990, stop=60_000), {"penstock.client.readTimeoutMs": "1000"}
+    with pytest.raises(ProtocolError, match=r"no element came within penstock\.client\.readTimeoutMs=1000.*failOnDataLoss=false"):
+        list(task(server, half, **options).read())
+    assert sum(batch.num_rows for batch in task(server, half, failOnDataLoss="false", **options).read()) == 10
 
 
 def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ class Task(NamedTuple):
                 if failures == MOST_FAILURES:
                     raise
                 continue
-            except (Rejected, PublisherFailed) as refused:
+            except (Rejected, PublisherFailed, StreamTimeout) as refused:
+                # A log that has begun anew may have the start of the range, and then waits for elements up to its stop.
                 position = batches.position if self.settings.fail_on_loss else self._next_there(batches.position)
                 if position == batches.position:
                     raise self._refused(refused) from refused
@@ -225,6 +226,8 @@ class Task(NamedTuple):
         return min(max(position, facts.earliest), self.part.stop)
 
     def _refused(self, refused: Exception) -> Exception:
+        if isinstance(refused, StreamTimeout):
+            refused = StreamTimeout(f"no element came within penstock.client.readTimeoutMs={self.settings.client.read_timeout * 1000:.0f}")
         return ProtocolError(
             f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
             f"{refused}. {ADVICE}"
