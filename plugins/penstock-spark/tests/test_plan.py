@@ -346,6 +346,8 @@ def test_a_checkpoint_belongs_to_one_kind_of_delivery() -> None:
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     with pytest.raises(UsageError, match="belongs to a query with delivery=atMostOnce"):
         plan_of(publisher, failOnDataLoss="false").latest(Offset({("orders", ""): 40}))
+    with pytest.raises(UsageError, match="belongs to a query with delivery=atMostOnce"):
+        plan_of(publisher, failOnDataLoss="false").ranges(Offset({}), Offset({("orders", ""): 40}))
     counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
     for call in (counted.latest, lambda offset: counted.ranges(Offset({}), offset)):
         with pytest.raises(UsageError, match="has the positions of a log, and delivery=atMostOnce has none"):

@@ -50,7 +50,7 @@ class Plan:
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
         """Return where the next batch ends: at `start` if there is none yet. Without `is_limited` it takes all that is there."""
-        self._check_subscription(start)
+        self._check_owner(start)
         self._check_selected(start)
         facts = self._ask(after=self._seen(start), wait=0.0 if self._target is not None else self._settings.long_poll)
         begins = {key: self._begin(start, key, each) for key, each in facts.items()}
@@ -87,7 +87,7 @@ class Plan:
 
     def ranges(self, start: Offset, end: Offset) -> list[tuple[Range, tuple[str, ...]]]:
         """Return the ranges of a batch, each with the addresses where it can be read."""
-        self._check_subscription(end)
+        self._check_owner(end)
         is_own = end == self._newest_end
         if not self._facts or not is_own:
             self._ask()
@@ -147,7 +147,12 @@ class Plan:
         every = {key: each.latest if otherwise == LATEST else each.earliest for key, each in facts.items()}
         return every if isinstance(value, str) else every | read_places(value, facts, option)
 
-    def _check_subscription(self, offset: Offset) -> None:
+    def _check_owner(self, offset: Offset) -> None:
+        if any(not partition for _, partition in offset.positions):
+            raise UsageError(
+                "the checkpoint belongs to a query with delivery=atMostOnce, which counts elements and has no positions. Give this query a "
+                "checkpointLocation of its own"
+            )
         # A checkpoint without an id takes the one that is given first. So the option can be set for a query that has run before.
         own = self._settings.subscription
         if offset.subscription not in ("", own):
@@ -158,11 +163,6 @@ class Plan:
             )
 
     def _check_selected(self, start: Offset) -> None:
-        if any(not partition for _, partition in start.positions):
-            raise UsageError(
-                "the checkpoint belongs to a query with delivery=atMostOnce, which counts elements and has no positions. Give this query a "
-                "checkpointLocation of its own"
-            )
         if not self._facts:
             self._ask()
         if gone := sorted(start.positions.keys() - self._facts.keys()):
