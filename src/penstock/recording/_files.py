@@ -4,6 +4,7 @@ Programs that record nothing must not import this file: numpy and pyarrow take 0
 A file has the name `….part` while it is written, and gets its own name when it is whole. So a reader never meets half a file.
 """
 
+import ctypes
 import json
 import os
 import socket
@@ -79,6 +80,12 @@ class RecordFiles:
         with suppress(OSError):
             if path is not None:
                 path.unlink()
+
+    def leave_to_parent(self) -> None:
+        """After a fork, in the child: leave the file of signals alone. The parent still writes it, and both have it open."""
+        if self._writer is not None:
+            # When the object is destroyed, it writes the end of the file, here between the parent's rows. So it is kept for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer))
 
     def write_process(self, *, rows: int, dropped: int, streams_left_out: int, is_over: bool) -> None:
         """Write the file with the facts about this process and its counts. It replaces the one before."""
