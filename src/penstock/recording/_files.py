@@ -57,18 +57,19 @@ class RecordFiles:
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         return int(table.num_rows)
 
-    def finish(self, subscriptions: Iterable[Recorded]) -> None:
-        """End the file of signals, and write what the subscriptions were that began since the last call."""
+    def finish(self) -> None:
+        """End the file of signals."""
         writer, self._writer, path, self._path = self._writer, None, self._path, None
         if writer is not None and path is not None:
             writer.close()
             path.rename(path.with_suffix(""))
-        rows = list(subscriptions)
-        if rows:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
-            pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
-            part.rename(part.with_suffix(""))
+
+    def write_subscriptions(self, rows: list[Recorded]) -> None:
+        """Write what these subscriptions were."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
+        pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
+        part.rename(part.with_suffix(""))
 
     def give_up(self) -> None:
         """Drop the file of signals that is being written: the disk has refused a part of it."""
