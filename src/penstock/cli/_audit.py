@@ -1,7 +1,7 @@
 """Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were breached, by which stream, at which row.
 
 The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets a summary. The exit status is 0 if no
-rule was breached, 1 if one was, and 2 if the command cannot be run as given.
+rule was breached, 1 if one was, and 2 if the command cannot be run as given or the record cannot be judged.
 """
 
 import argparse

@@ -8,14 +8,17 @@ from typing import Any, Final
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.api import UsageError
 from penstock_spark.audit._carry import Carries, carries_of
 from penstock_spark.audit._chunks import BUCKETS, COLUMNS, LOOKED_AT, READ, Columns, Ints, in_order, starts_of, summaries
+from penstock_spark.audit._folder import read_whole, unreadable
 from penstock_spark.audit._scan import Carry, scan
 
-_SUMMARY_TYPE: Final = ", ".join([*(f"{name} bigint" for name in COLUMNS), "piece bigint", "waits array<bigint>"])
-_FOUND_TYPE: Final = "process bigint, subscription bigint, found string"
+_SUMMARY_TYPE: Final = ", ".join([*(f"{name} bigint" for name in COLUMNS), "piece bigint", "waits array<bigint>", "problem string"])
+_FOUND_TYPE: Final = "process bigint, subscription bigint, found string, problem string"
 
 Work = list[tuple[int, Any]]
 """Numbered pieces of work; each is turned into JSON for the worker."""
@@ -49,11 +52,19 @@ def pieces_of(files: Iterable[Path]) -> list[tuple[str, int]]:
 def judge(run: Run, pieces: list[tuple[str, int]], *, stall_ns: int) -> Judged:
     """Judge the rows of `pieces`, which are row groups. `run` is a `SparkRun`, or what a test puts in its place."""
     table = run(list(enumerate(pieces)), _Summarise(stall_ns), _SUMMARY_TYPE, "reading")
-    waits = [np.array(value, dtype=np.int64) for value in table["waits"].to_pylist() if value is not None]
+    _refuse_problems(table)
+    waits = [np.array(value, dtype=np.int64) for value in table["waits"].drop_null().to_pylist()]
     both = np.sum(waits, axis=0) if waits else np.zeros(2 * BUCKETS, dtype=np.int64)
+    table = table.filter(pc.is_valid(table["process"]))
     chunks = {name: table[name].to_numpy() for name in (*COLUMNS, "piece")}
     carries = carries_of(chunks)
     return Judged(carries, both[:BUCKETS], both[BUCKETS:], _look(run, pieces, carries))
+
+
+def _refuse_problems(table: pa.Table) -> None:
+    problems = sorted(table["problem"].drop_null().to_pylist())
+    if problems:
+        raise UsageError(problems[0])
 
 
 def _look(run: Run, pieces: list[tuple[str, int]], carries: Carries) -> list[dict[str, Any]]:
@@ -83,6 +94,7 @@ def _look(run: Run, pieces: list[tuple[str, int]], carries: Carries) -> list[dic
         return []
     work = [(number, (*pieces[number], json.dumps(looks))) for number, looks in by_piece.items()]
     table = run(work, _look_at, _FOUND_TYPE, "looking at suspects")
+    _refuse_problems(table)
     found = [json.loads(text) for text in table["found"].to_pylist()]
     # One line for a subscription and a rule: the first breach of a stream causes most of the others.
     merged: dict[tuple[int, int, str], dict[str, Any]] = {}
@@ -101,29 +113,46 @@ class _Summarise:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, (path, group) in _items(batches):
-            table, publisher, subscriber = summaries(read(path, group), self._stall_ns)
-            count = len(table["process"])
-            if not count:
+            try:
+                rows = read(path, group)
+            except _DAMAGE as error:
+                yield _told(_SUMMARY_TYPE, problem=[unreadable(path, error)])
                 continue
-            waits = [np.concatenate((publisher, subscriber)).tolist(), *[None] * (count - 1)]
-            columns = [pa.array(table[name], pa.int64()) for name in COLUMNS]
-            columns += [pa.array(np.full(count, number), pa.int64()), pa.array(waits, pa.list_(pa.int64()))]
-            yield pa.RecordBatch.from_arrays(columns, names=[*COLUMNS, "piece", "waits"])
+            table, publisher, subscriber = summaries(rows, self._stall_ns)
+            # One row for the piece, and one for each chunk.
+            yield _told(_SUMMARY_TYPE, waits=[np.concatenate((publisher, subscriber)).tolist()])
+            yield _told(_SUMMARY_TYPE, **table, piece=np.full(len(table["process"]), number))
 
 
 def _look_at(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for _, (path, group, looks) in _items(batches):
-        rows = in_order(read(path, group, LOOKED_AT))
+        try:
+            rows = in_order(read(path, group, LOOKED_AT))
+        except _DAMAGE as error:
+            yield _told(_FOUND_TYPE, problem=[unreadable(path, error)])
+            continue
         places = _places(rows)
         found = [line for look in json.loads(looks) for line in _violations(rows, places, look)]
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([line["process"] for line in found], pa.int64()),
-                pa.array([line["subscription"] for line in found], pa.int64()),
-                pa.array([json.dumps(line) for line in found], pa.string()),
-            ],
-            names=["process", "subscription", "found"],
+        yield _told(
+            _FOUND_TYPE,
+            process=[line["process"] for line in found],
+            subscription=[line["subscription"] for line in found],
+            found=[json.dumps(line) for line in found],
         )
+
+
+_TYPES: Final = {"bigint": pa.int64(), "string": pa.string(), "array<bigint>": pa.list_(pa.int64())}
+
+_DAMAGE: Final = (OSError, ValueError, pa.ArrowException)
+"""What reading a file raises if the file is damaged. Told as a row: as an exception it would be tried four times, and end as Java's."""
+
+
+def _told(types: str, **columns: Any) -> pa.RecordBatch:
+    """Return a batch with these columns, all of one length. The other columns of `types` have no values."""
+    [count] = {len(column) for column in columns.values()}
+    named = [each.split() for each in types.split(", ")]
+    arrays = [pa.array(columns[name], _TYPES[kind]) if name in columns else pa.nulls(count, _TYPES[kind]) for name, kind in named]
+    return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in named])
 
 
 def _places(rows: Columns) -> dict[Chunk, tuple[int, int]]:
@@ -148,7 +177,6 @@ def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
 
 
 def read(path: str, group: int, names: Sequence[str] = READ) -> Columns:
-    """Return some columns of one row group."""
-    # One thread: Spark has a worker for each core.
-    table = pq.ParquetFile(path).read_row_group(group, columns=list(names), use_threads=False)
+    """Return some columns of one row group. Raises one of `_DAMAGE`."""
+    table = read_whole(pq.ParquetFile(path), names, group)
     return {name: table[name].to_numpy() for name in names}

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.api import UsageError
 from penstock_spark.audit._carry import Carries
 from penstock_spark.audit._chunks import BUCKETS, Ints
+from penstock_spark.audit._folder import SUBSCRIPTION, TWO_RECORDINGS, read_whole, unreadable
 from penstock_spark.audit._job import Judged
 from penstock_spark.audit._rules import FINDINGS, RULES
 
@@ -90,10 +93,15 @@ class Index:
     """What each subscription was."""
 
     def __init__(self, files: Iterable[Path]) -> None:
+        """Raises UsageError that names the file if one cannot be read, or if two contradict each other."""
         self._rows: dict[tuple[int, int], dict[str, Any]] = {}
         for path in files:
-            for row in pq.read_table(path).to_pylist():
-                self._rows[row["process"], row["subscription"]] = row
+            for row in _rows_of(path):
+                key = row["process"], row["subscription"]
+                if self._rows.setdefault(key, row) != row:
+                    raise UsageError(
+                        f"{path} and another file tell of process {key[0]:016x}, subscription {key[1]}, in two ways: {TWO_RECORDINGS}"
+                    )
 
     def with_names(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return `line` with the names of its subscription."""
@@ -105,6 +113,14 @@ class Index:
         """Return the name under which the publisher is offered, or that was asked for."""
         row = self._rows.get((process, subscription))
         return "unknown" if row is None else str(row["pattern"] or row["publisher"])
+
+
+def _rows_of(path: Path) -> list[dict[str, Any]]:
+    try:
+        source = pq.ParquetFile(path)
+        return [row for group in range(source.num_row_groups) for row in read_whole(source, SUBSCRIPTION, group).to_pylist()]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UsageError(unreadable(path, error)) from None
 
 
 def _lost(carries: Carries, index: Index, processes: list[dict[str, Any]]) -> dict[str, Any]:
