@@ -34,7 +34,9 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_whole_record_is_accepted(record: Path) -> None:
     """Nothing is lost."""
-    assert audit(None, record)["lost"]["advice"] == []
+    report = audit(None, record)
+    assert report["lost"]["total"] == 0
+    assert report["lost"]["advice"] == []
 
 
 def _cut(path: Path) -> None:
@@ -152,7 +154,7 @@ def test_a_copy_of_the_file_of_a_process_counts_once(record: Path) -> None:
     """The one with the end is the last one."""
     (record / "process-copy.json").write_bytes((record / PROCESS).read_bytes())
     tell_process(record, rows=10, ended=None)
-    assert [facts["rows"] for facts in audit(None, record)["processes"]] == [50 * 42]
+    assert audit(None, record)["lost"]["total"] == 0
     facts = json.loads((record / PROCESS).read_text())
     (record / "process-copy.json").write_text(json.dumps({**facts, "pid": 2}))
     with pytest.raises(UsageError, match=r"process-0000000000000001\.json and .*: these are two recordings with the same process number"):

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,9 @@ SUBSCRIPTION: Final = (
 _NUMBERS: Final = ("process", "pid", "began", "rows", "dropped", "streams_left_out")
 _TEXTS: Final = ("host", "program")
 
+LISTED: Final = 3
+"""Processes that are named in a message."""
+
 
 @attrs.frozen
 class Folder:
@@ -46,7 +50,7 @@ def folder_of(folder: str | os.PathLike[str]) -> Folder:
     signals, subscriptions = (sorted(path.glob(f"{name}-*.parquet")) for name in (SIGNALS, SUBSCRIPTIONS))
     processes = _processes(sorted(path.glob("process-*.json")))
     if not signals:
-        raise UsageError(f"there are no recorded signals in {path}{_hint(path)}")
+        raise UsageError(f"there are no recorded signals in {path}{_hint(path, processes)}")
     for files, types in ((signals, _SIGNAL), (subscriptions, SUBSCRIPTION)):
         for file in files:
             _check(file, types)
@@ -74,6 +78,11 @@ def read_whole(source: pq.ParquetFile, columns: Iterable[str], group: int) -> pa
         if table[name].null_count:
             raise ValueError(f"values of the column {name} are missing")
     return table
+
+
+def named(facts: Mapping[str, Any]) -> str:
+    """Return how a process is shown: its number is in the names of its files."""
+    return f"{facts['process']:016x} ({facts['program']}, pid {facts['pid']} on {facts['host']})"
 
 
 def _check(file: Path, types: Mapping[str, pa.DataType]) -> None:
@@ -129,10 +138,20 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def _hint(path: Path) -> str:
+def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
     """Return what is known about signals that are not there."""
     parts = len(list(path.glob("*.part")))
     texts = [f"there are {parts} files of processes that still run or were killed"] if parts else []
-    if not texts:
+    unended = [facts for facts in processes if facts["ended"] is None]
+    if unended:
+        names = ", ".join(named(facts) for facts in unended[:LISTED])
+        texts.append(
+            f"{len(unended)} processes did not end: they still run, or were killed before their first file was whole, "
+            f"and then their rows are lost: {names}{', …' if len(unended) > LISTED else ''}"
+        )
+    rows = sum(map(itemgetter("rows"), processes))
+    if rows:
+        texts.append(f"processes wrote {rows:,} rows here, and their files are gone")
+    elif not texts:
         texts.append(f"record some with: penstock record {path} -- COMMAND")
     return f". {'. '.join(text[0].upper() + text[1:] for text in texts)}"
