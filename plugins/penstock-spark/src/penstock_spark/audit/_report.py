@@ -142,24 +142,24 @@ def _lost(judged: Judged, index: Index, processes: list[dict[str, Any]]) -> dict
         {**_name(chunks, at), "before_seq": int(chunks["first_seq"][at]), "rows": int(lost[at])}
         for at in np.flatnonzero(lost != 0)[:LISTED].tolist()
     ]
-    gaps, here = _by_process(chunks, np.maximum(lost, 0)), _by_process(chunks, chunks["last_seq"] - chunks["first_seq"] + 1)
+    gaps, here = _by_process(chunks, lost), _by_process(chunks, chunks["last_seq"] - chunks["first_seq"] + 1)
     not_here = {facts["process"]: facts["rows"] - here.get(facts["process"], 0) for facts in processes}
     dropped = {facts["process"]: facts["dropped"] for facts in processes}
     unended = [facts for facts in processes if facts["ended"] is None]
     # A process that has not ended has written its own count after its last file, or was killed before it could.
     too_many = sum(1 for facts in processes if facts["ended"] is not None and not_here[facts["process"]] < 0)
-    rows, copied = sum(gaps.values()), judged.carries.copied - int(lost[lost < 0].sum())
+    rows = sum(gaps.values())
     absent = sum(max(0, count) for count in not_here.values())
     # A gap is of rows that were dropped, or of rows that are not here. Both are counted by the process, and a gap only if it shows.
     total = sum(
         max(gaps.get(process, 0), max(0, not_here.get(process, 0)) + dropped.get(process, 0)) for process in gaps.keys() | not_here.keys()
     )
-    advice = ((rows, MISSING), (absent, NOT_HERE), (len(unended), UNENDED), (copied, TWICE), (too_many, TOO_MANY))
+    advice = ((rows, MISSING), (absent, NOT_HERE), (len(unended), UNENDED), (judged.copied, TWICE), (too_many, TOO_MANY))
     return {
         "total": total,
         "rows": rows,
         "rows_not_here": absent,
-        "rows_twice": copied,
+        "rows_twice": judged.copied,
         "advice": [text for number, text in advice if number],
         "first": [index.with_names(each) for each in first],
         "dropped_by_recorders": sum(dropped.values()),
