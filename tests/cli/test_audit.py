@@ -17,11 +17,19 @@ SOUND: dict[str, Any] = {
     "elements": 5_000,
     "bytes": 40_000,
     "unterminated": {"subscriptions": 1},
-    "lost": {"rows": 3, "dropped_by_recorders": 4},
+    "lost": {
+        "total": 7,
+        "rows": 3,
+        "rows_not_here": 3,
+        "dropped_by_recorders": 4,
+        "processes": [{"process": "a (x.py, pid 1 on here)", "rows_not_here": 3}],
+        "unended": {"processes": 4, "first": ["a\x1b", "b", "c", "d"]},
+    },
     "violations": {},
 }
 BROKEN = {
     **SOUND,
+    "lost": {"total": 0, "rows": 0, "rows_not_here": 0, "unended": {"processes": 0, "first": []}},
     "violations": {
         "1.1": {
             "text": "more elements than were requested",
@@ -70,6 +78,8 @@ def test_a_sound_record_has_status_0_and_its_reports(
     assert out.splitlines() == [
         "1,000 rows of 2 subscriptions: 5,000 elements, 40,000 bytes",
         "1 streams without an end, 7 lost rows",
+        "3 rows were written and are not here: a (x.py, pid 1 on here)",
+        "4 processes did not end, so their last rows may be missing: a\\x1b, b, c, …",
         "no violations",
     ]
     assert err == "starting Spark\n"  # a line each five seconds, without a terminal

@@ -24,7 +24,8 @@ def test_a_file_has_the_columns_of_its_version(tmp_path: Path) -> None:
     assert files.write_signals([(RECORDED, ROW.pack(0, 2, 100, 0, 11, 12, 13))]) == 1
     assert files.size > 0
     assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
-    files.finish([RECORDED])
+    files.finish()
+    files.write_subscriptions([RECORDED])
     table = pq.read_table(tmp_path / "signals-0000000000000009-000001.parquet")
     assert tuple(table.column_names) == STREAM + PACKED
     assert table.to_pylist() == [
@@ -65,8 +66,19 @@ def test_a_file_that_is_given_up_is_removed(tmp_path: Path) -> None:
     files.give_up()
     assert list(tmp_path.iterdir()) == []
     files.write_signals([(RECORDED, ROW.pack(0, 2, 100, 0, 11, 12, 13))])
-    files.finish([])
+    files.finish()
     assert [path.name for path in tmp_path.iterdir()] == ["signals-0000000000000009-000002.parquet"]
+
+
+def test_a_file_that_is_left_to_the_parent_is_never_ended(tmp_path: Path) -> None:
+    """Not even when the object is gone: both processes would write into the same file."""
+    files = RecordFiles(tmp_path, 9)
+    files.write_signals([(RECORDED, ROW.pack(0, 2, 100, 0, 11, 12, 13))])
+    files.leave_to_parent()
+    [path] = tmp_path.iterdir()
+    size = files.size
+    del files
+    assert path.stat().st_size == size > 0
 
 
 def test_the_file_of_the_process_is_replaced(tmp_path: Path) -> None:

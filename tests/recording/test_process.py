@@ -12,7 +12,7 @@ from penstock.recording import is_recording_wanted, process_recorder
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
     """The environment asks for a record; no recorder of another test is left."""
-    monkeypatch.setattr("penstock.recording._process._recorders", {})
+    monkeypatch.setattr("penstock.recording._process._recorders", [])
     monkeypatch.setenv("PENSTOCK_RECORD", str(tmp_path))
     yield monkeypatch
     recorder = process_recorder()
@@ -26,7 +26,7 @@ def test_the_environment_asks_for_the_recorder_of_a_process(environment: pytest.
     assert recorder is not None
     assert recorder is process_recorder()
     assert recorder.folder == tmp_path
-    environment.setattr("penstock.recording._process._recorders", {})
+    environment.setattr("penstock.recording._process._recorders", [])
     environment.setenv("PENSTOCK_RECORD_SAMPLE", "some")
     with pytest.raises(UsageError, match="PENSTOCK_RECORD_SAMPLE is 'some'"):
         process_recorder()

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -50,15 +49,13 @@ def test_files_end_after_a_time_after_a_size_and_after_many_streams(
     monkeypatch.setattr(_writer_thread, "GROUP_ROWS", 1)
     monkeypatch.setattr(_writer_thread, "MOST_NEW", 1_000_000 if options else 1)
     ended = threading.Semaphore(0)
-    finish = _files.RecordFiles.finish
+    write_subscriptions = _files.RecordFiles.write_subscriptions
 
-    def tell(files: _files.RecordFiles, new: Iterable[Recorded]) -> None:
-        streams = list(new)
-        finish(files, streams)
-        if streams:
-            ended.release()
+    def tell(files: _files.RecordFiles, new: list[Recorded]) -> None:
+        write_subscriptions(files, new)
+        ended.release()
 
-    monkeypatch.setattr(_files.RecordFiles, "finish", tell)
+    monkeypatch.setattr(_files.RecordFiles, "write_subscriptions", tell)
     with Recorder(tmp_path, **options) as recorder:  # type: ignore[arg-type]  # each option has its own type
         for _ in range(3):
             tap = recorder.tap("x")
@@ -95,6 +92,51 @@ def test_a_disk_that_works_again_gets_the_later_rows(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(("refused", "lost"), [("finish", 1), ("write_subscriptions", 0)])
+def test_what_a_stream_was_is_kept_until_it_is_written(
+    tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch, refused: str, lost: int
+) -> None:
+    """Its later rows are in a file, and so is its name. Rows of a file that is whole are not counted as dropped."""
+    monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
+    recorder = Recorder(tmp_path)
+    tap, thread = recorder.tap("x"), recorder._thread
+    assert tap is not None
+    assert thread is not None
+    # The thread has not looked at the taps yet: this test does its work.
+    for refuses in (True, False):
+        tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
+        with monkeypatch.context() as patch:
+            if refuses:
+                patch.setattr(_files.RecordFiles, refused, _refuse)
+            thread._take()
+            thread._end_file()
+    assert (recorder.rows, recorder.dropped) == (2 - lost, lost)
+    assert [row["seq"] for row in rows_of(tmp_path)] == [0, 1][lost:]
+    (path,) = tmp_path.glob("subscriptions-*.parquet")
+    assert pq.read_table(path)["publisher"].to_pylist() == ["x"]
+    recorder.close()
+
+
+def test_streams_that_begin_while_the_disk_refuses_have_a_bound(tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait for their file, and those that wait for the thread; the others are counted. At the end all are written."""
+    monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
+    monkeypatch.setattr(_writer_thread, "MOST_NEW", 3)
+    recorder = Recorder(tmp_path, max_rows=4)
+    thread = None
+    with monkeypatch.context() as patch:
+        patch.setattr(_files.RecordFiles, "finish", _refuse)
+        for _ in range(20):
+            recorder.tap("x")
+            thread = recorder._thread
+            assert thread is not None
+            thread._take()
+            thread._end_file()
+    assert recorder.streams_left_out == 20 - 3 - 4
+    recorder.close()
+    rows = [row for path in tmp_path.glob("subscriptions-*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert len(rows) == 7
+
+
 def test_a_disk_that_is_full_at_the_end_leaves_the_counts(tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file of the process is small, and is written when the rows were refused."""
     with Recorder(tmp_path) as recorder:
@@ -107,5 +149,5 @@ def test_a_disk_that_is_full_at_the_end_leaves_the_counts(tmp_path: Path, stoppe
     assert facts["ended"]
 
 
-def _refuse(blocks: object) -> int:
+def _refuse(*_: object) -> int:
     raise OSError(28, "No space left on device")

@@ -45,7 +45,6 @@ class Trace:
             for part, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(rows)], strict=True)):
                 parts[part] += [self._row(number, seq, signal) for seq, signal in rows[begin:end]]
         types = {"kind": pa.int8(), "outbound": pa.bool_()}
-        types = {"kind": pa.int8(), "outbound": pa.bool_()}
         schema = pa.schema([(name, types.get(name, pa.int64())) for name in self._row(0, 0, Signal(1))])
         files = []
         for part, rows_of_part in enumerate(parts):
@@ -72,6 +71,32 @@ class Trace:
             "last": time,
             "longest": 10,
         }
+
+
+def tell_process(folder: Path, *, process: int = 1, rows: int, dropped: int = 0, ended: int | None = 2) -> None:
+    """Write the file of a process."""
+    facts = {"version": 1, "process": process, "pid": 7, "host": "here", "program": "play.py", "python": "3", "began": 1, "ended": ended}
+    path = folder / f"process-{process:016x}.json"
+    path.write_text(json.dumps({**facts, "rows": rows, "dropped": dropped, "streams_left_out": 0}))
+
+
+def tell_subscriptions(folder: Path, trace: Trace, publisher: str = "digits") -> None:
+    """Write what the subscriptions of a trace were."""
+    rows = [
+        {
+            "process": trace.process,
+            "subscription": number,
+            "connection": 1,
+            "stream": number,
+            "outbound": True,
+            "publisher": publisher,
+            "pattern": publisher,
+            "peer": "::1",
+            "began": 1,
+        }
+        for number in trace.streams
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / f"subscriptions-{trace.process:016x}-{1:012d}.parquet")
 
 
 def sound(random: Random, length: int) -> list[Signal]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from _traces import CANCEL, ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, run_here, sound
+from _traces import CANCEL, ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, run_here, sound, tell_process
 from penstock_spark.audit import FINDINGS, RULES, _audit, audit, page_of
 
 from penstock.api import UsageError
@@ -77,6 +77,71 @@ def test_missing_rows_are_told_with_what_to_do(tmp_path: Path) -> None:
     trace = Trace()
     trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(CANCEL)], drop=[1])
     assert "max_rows" in _report(tmp_path, trace)["lost"]["advice"][0]
+
+
+def test_rows_that_a_process_wrote_and_that_are_not_here_are_counted(tmp_path: Path) -> None:
+    """A file is missing. Rows in a gap are counted by their process already, so they count once."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(CANCEL)], drop=[1])
+    tell_process(tmp_path, rows=7_000, dropped=1)
+    report = _report(tmp_path, trace)
+    lost = report["lost"]
+    assert (lost["total"], lost["rows"], lost["rows_not_here"], lost["dropped_by_recorders"]) == (6_998, 1, 6_997, 1)
+    assert lost["processes"] == [{"process": "0000000000000001 (play.py, pid 7 on here)", "rows_not_here": 6_997}]
+    assert any("a file of signals was removed, or was not copied" in text for text in lost["advice"])
+    assert "6,997" in page_of(report, "x")
+
+
+def test_a_gap_without_the_file_of_its_process_is_counted(tmp_path: Path) -> None:
+    """Its number in the stream shows it."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5), Signal(ON_NEXT, 5), Signal(CANCEL)], drop=[1])
+    assert _report(tmp_path, trace)["lost"]["total"] == 1
+
+
+def test_a_process_that_did_not_end_is_named(tmp_path: Path) -> None:
+    """It may have written a file after its last count, so more rows are no fault."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5)])
+    tell_process(tmp_path, rows=1, ended=None)
+    report = _report(tmp_path, trace)
+    assert report["lost"]["unended"] == {"processes": 1, "first": ["0000000000000001 (play.py, pid 7 on here)"]}
+    assert report["lost"]["total"] == 0
+    (advice,) = report["lost"]["advice"]
+    assert "rotate_seconds (60 by default)" in advice
+    assert "1 processes did not end: 0000000000000001 (play.py, pid 7 on here)" in page_of(report, "x")
+
+
+def test_more_rows_than_an_ended_process_wrote_are_told(tmp_path: Path) -> None:
+    """Two recordings with one number, which have no row in common."""
+    trace = Trace()
+    trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5)])
+    tell_process(tmp_path, rows=1)
+    (advice,) = _report(tmp_path, trace)["lost"]["advice"]
+    assert "two recordings with the same process number" in advice
+
+
+@pytest.mark.parametrize(
+    ("rows", "ended", "text"),
+    [
+        (0, None, r"1 processes did not end: .* 0000000000000001 \(play\.py, pid 7 on here\)$"),
+        (700, 2, "rocesses wrote 700 rows here, and their files are gone"),
+        (0, 2, "ecord some with: penstock record"),
+    ],
+)
+def test_a_folder_with_processes_alone_tells_what_became_of_them(tmp_path: Path, rows: int, ended: int | None, text: str) -> None:
+    """They were killed, or their files were removed."""
+    tell_process(tmp_path, rows=rows, ended=ended)
+    with pytest.raises(UsageError, match=text):
+        audit(None, tmp_path)
+
+
+def test_many_processes_that_did_not_end_are_named_in_part(tmp_path: Path) -> None:
+    """The message stays short."""
+    for process in range(1, 6):
+        tell_process(tmp_path, process=process, rows=0, ended=None)
+    with pytest.raises(UsageError, match=r"5 processes did not end: .*0000000000000003 \(play.py, pid 7 on here\), …$"):
+        audit(None, tmp_path)
 
 
 def test_waits_and_stalls_are_told_by_side(tmp_path: Path) -> None:

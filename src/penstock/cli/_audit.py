@@ -1,12 +1,13 @@
 """Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were breached, by which stream, at which row.
 
 The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets a summary. The exit status is 0 if no
-rule was breached, 1 if one was, and 2 if the command cannot be run as given.
+rule was breached, 1 if one was, and 2 if the command cannot be run as given or the record cannot be judged.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
@@ -23,6 +24,9 @@ HELP = "judge recorded signals (needs penstock-spark)"
 NOT_INSTALLED: Final = (
     "penstock audit: the job is in the distribution penstock-spark; install it with: pip install 'penstock-spark[spark]'\n"
 )
+
+NAMED: Final = 3
+"""Processes that are named in a line."""
 
 LINE_SECONDS: Final = 5.0
 """Seconds between two lines of progress, if standard error is not a terminal."""
@@ -77,16 +81,27 @@ def _audit(spark: Any, job: Any, options: argparse.Namespace) -> int:
 
 
 def _summary(report: dict[str, Any]) -> list[str]:
-    lost = report["lost"]["rows"] + report["lost"]["dropped_by_recorders"]
+    lost, unended = report["lost"], report["lost"]["unended"]
     lines = [
         f"{report['rows']:,} rows of {report['subscriptions']:,} subscriptions: {report['elements']:,} elements, {report['bytes']:,} bytes",
-        f"{report['unterminated']['subscriptions']:,} streams without an end, {lost:,} lost rows",
+        f"{report['unterminated']['subscriptions']:,} streams without an end, {lost['total']:,} lost rows",
     ]
+    if lost["rows_not_here"]:
+        lines.append(
+            f"{lost['rows_not_here']:,} rows were written and are not here: {_names(each['process'] for each in lost['processes'])}"
+        )
+    if unended["processes"]:
+        lines.append(f"{unended['processes']:,} processes did not end, so their last rows may be missing: {_names(unended['first'])}")
     for rule, found in report["violations"].items():
         first = found["first"][0]
         lines.append(f"rule {rule}: {found['text']}: {found['subscriptions']:,} subscriptions, {found['rows']:,} rows")
         lines.append(f"  first: {printable(str(first['publisher']))}, subscription {first['subscription']}, row {first['seq']}")
     return lines if report["violations"] else [*lines, "no violations"]
+
+
+def _names(processes: Iterable[str]) -> str:
+    names = list(processes)
+    return printable(", ".join([*names[:NAMED], "…"] if len(names) > NAMED else names))
 
 
 class _Progress:

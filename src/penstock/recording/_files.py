@@ -4,6 +4,7 @@ Programs that record nothing must not import this file: numpy and pyarrow take 0
 A file has the name `….part` while it is written, and gets its own name when it is whole. So a reader never meets half a file.
 """
 
+import ctypes
 import json
 import os
 import socket
@@ -56,18 +57,19 @@ class RecordFiles:
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         return int(table.num_rows)
 
-    def finish(self, subscriptions: Iterable[Recorded]) -> None:
-        """End the file of signals, and write what the subscriptions were that began since the last call."""
+    def finish(self) -> None:
+        """End the file of signals."""
         writer, self._writer, path, self._path = self._writer, None, self._path, None
         if writer is not None and path is not None:
             writer.close()
             path.rename(path.with_suffix(""))
-        rows = list(subscriptions)
-        if rows:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
-            pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
-            part.rename(part.with_suffix(""))
+
+    def write_subscriptions(self, rows: list[Recorded]) -> None:
+        """Write what these subscriptions were."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
+        pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
+        part.rename(part.with_suffix(""))
 
     def give_up(self) -> None:
         """Drop the file of signals that is being written: the disk has refused a part of it."""
@@ -79,6 +81,12 @@ class RecordFiles:
         with suppress(OSError):
             if path is not None:
                 path.unlink()
+
+    def leave_to_parent(self) -> None:
+        """After a fork, in the child: leave the file of signals alone. The parent still writes it, and both have it open."""
+        if self._writer is not None:
+            # When the object is destroyed, it writes the end of the file, here between the parent's rows. So it is kept for ever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer))
 
     def write_process(self, *, rows: int, dropped: int, streams_left_out: int, is_over: bool) -> None:
         """Write the file with the facts about this process and its counts. It replaces the one before."""

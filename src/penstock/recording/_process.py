@@ -15,7 +15,7 @@ DETAIL: Final = "PENSTOCK_RECORD_DETAIL"
 SAMPLE: Final = "PENSTOCK_RECORD_SAMPLE"
 """The environment variable for `sample`, a number."""
 
-_recorders: Final[dict[int, Recorder]] = {}  # by process: a forked child has its own
+_recorders: Final[list[Recorder]] = []  # the one of this process, once it was asked for. A forked child keeps it: it begins anew there
 
 
 def is_recording_wanted() -> bool:
@@ -28,12 +28,11 @@ def process_recorder() -> Recorder | None:
     folder = os.environ.get(RECORD, "")
     if not folder:
         return None
-    recorder = _recorders.get(os.getpid())
-    if recorder is None:
+    if not _recorders:
         detail, sample = os.environ.get(DETAIL, "runs"), os.environ.get(SAMPLE, "1")
         try:
             share = float(sample)
         except ValueError:
             raise UsageError(f"{SAMPLE} is {sample!r}; give a number from 0 to 1") from None
-        recorder = _recorders[os.getpid()] = Recorder(folder, detail="signals" if detail == "signals" else "runs", sample=share)
-    return recorder
+        _recorders.append(Recorder(folder, detail="signals" if detail == "signals" else "runs", sample=share))
+    return _recorders[0]

@@ -4,9 +4,12 @@ Rules of this file:
 
 * A stream never waits for the recorder. Rows that find no room, and rows that the disk refuses, are dropped and counted.
 * The thread starts with the first stream that is recorded, so a recorder that records nothing costs nothing.
+* A process that is forked has no thread, and must not touch the files of its parent. So its recorders begin anew, as another process.
 """
 
+import logging
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,14 +17,19 @@ from pathlib import Path
 from secrets import randbits
 from time import time_ns
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from penstock.api import SignalTap, UsageError
+from penstock.core import LimitedLog
 from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 from penstock.recording._tap import Intake, Recorded, StreamTap
-from penstock.recording._writer_thread import WriterThread
+from penstock.recording._writer_thread import LOG, WriterThread
 
 _INSTALL: Final = "recording needs pyarrow and numpy; install them with: pip install 'penstock[record]'"
+
+_FORKED: Final = (
+    "this process was forked from one that recorded. Streams that were open then are not recorded here: their rows are counted as dropped"
+)
 
 Sample = float | Callable[[StreamOpened], bool]
 
@@ -36,6 +44,9 @@ class Recorder:
     `on_next` gets a row; else neighbouring elements share one. A file ends after `rotate_seconds` or `rotate_bytes`. At most `max_rows`
     rows wait for the thread, 56 bytes each; the others are dropped and counted. Use it as a context manager, or call `close`: the last
     rows are written then. If the process is killed, the rows of the file that was being written are lost.
+
+    After `os.fork` the child records as a process of its own, with its own number and files. The streams that were open at the fork go on
+    in the parent: if the child uses one, its rows there are dropped and counted.
     """
 
     def __init__(
@@ -71,9 +82,12 @@ class Recorder:
         self._asked = 0
         self._peers: dict[int, str] = {}  # bounded by the connections that are open
         self._thread: WriterThread | None = None
+        self._stop_at_end: weakref.finalize[[], Any] | None = None
         self._rotate = rotate_seconds, rotate_bytes
         self._lock = threading.Lock()  # around the start and the end of the thread
         self._is_closed = False
+        self._was_told = False  # that rows of the parent's streams are dropped
+        _recorders.add(self)
 
     # --- for users
 
@@ -171,4 +185,45 @@ class Recorder:
                 self._thread = WriterThread(self._files, self._intake, rotate_seconds=seconds, rotate_bytes=size)
                 self._thread.start()
                 # Also at the end of the program: the last rows of a recorder that was not closed are written then.
-                weakref.finalize(self, self._thread.stop)
+                self._stop_at_end = weakref.finalize(self, self._thread.stop)
+                # A process of multiprocessing ends without that, and calls only what is registered there.
+                if (multiprocessing := sys.modules.get("multiprocessing.util")) is not None:
+                    multiprocessing.Finalize(self, self._thread.stop, exitpriority=0)
+
+    def begin_anew(self) -> None:
+        """Become the recorder of a process that was forked right now. The rows that wait are the parent's, and so are its files."""
+        if self._stop_at_end is not None:
+            # Not to be called here: the thread does not exist, and what it waits for may be locked for ever.
+            self._stop_at_end.detach()
+            self._stop_at_end = None
+        self._files.leave_to_parent()
+        self.process = randbits(62)
+        self._files = type(self._files)(self.folder, self.process)
+        # The taps of the parent's streams keep the old one, in which nothing finds room.
+        left, self._intake = self._intake, Intake(self._intake.max_rows)
+        left.room = 0
+        left.when_dropped = self._drop_of_parent
+        self._count = 0
+        self._thread = None
+        self._lock = threading.Lock()
+        self._was_told = False
+
+    def _drop_of_parent(self) -> None:
+        self._intake.drop()
+        if not self._was_told:
+            self._was_told = True
+            LimitedLog(logging.getLogger(LOG)).write(logging.WARNING, "fork", _FORKED)
+            # Else the number would be in no file.
+            self._start()
+
+
+_recorders: Final[weakref.WeakSet[Recorder]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for recorder in list(_recorders):
+        recorder.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

@@ -9,6 +9,7 @@ Rules of this file:
 
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -54,6 +55,9 @@ class Intake:
     dropped: int = 0
     """Rows that found no room."""
 
+    when_dropped: Callable[[], None] | None = None
+    """Called for each row that is dropped. Set in a process that was forked, for the streams that were open then."""
+
     streams_left_out: int = 0
     """Streams that were not recorded, because too many new ones waited."""
 
@@ -65,6 +69,12 @@ class Intake:
 
     def __attrs_post_init__(self) -> None:
         self.room = self.max_rows
+
+    def drop(self) -> None:
+        """Count a row that is dropped."""
+        self.dropped += 1
+        if self.when_dropped is not None:
+            self.when_dropped()
 
 
 class StreamTap:
@@ -86,7 +96,7 @@ class StreamTap:
         intake = self._intake
         room = intake.room
         if room <= 0:
-            intake.dropped += 1
+            intake.drop()
             return
         intake.room = room - 1
         rows = self._rows

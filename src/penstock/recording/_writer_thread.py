@@ -4,6 +4,7 @@ Rules of this file:
 
 * The rows of a subscription are kept together until a row group is full: a reader of the files has few, long pieces then.
 * If the disk refuses something, the file that was being written is dropped, and its rows are counted. The thread tries again later.
+* What the streams were is kept until it is written: a later file may have rows of them.
 """
 
 import logging
@@ -50,7 +51,7 @@ class WriterThread(threading.Thread):
         self._is_stopping = threading.Event()
         self._held: dict[int, tuple[Recorded, bytearray]] = {}  # bounded by GROUP_ROWS and the rows of one look
         self._held_rows = 0
-        self._new: list[Recorded] = []  # streams that are in no file yet; bounded by MOST_NEW and those of one look
+        self._new: list[Recorded] = []  # streams that are in no file yet; bounded by MOST_NEW, and `max_rows` more at the end
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False
@@ -72,8 +73,8 @@ class WriterThread(threading.Thread):
             if is_large or monotonic() - began >= seconds:
                 began = monotonic()
                 self._end_file()
-        self._take()
         self._refused_until = 0.0  # the last attempt
+        self._take(all_new=True)
         self._end_file(is_over=True)
 
     def stop(self) -> None:
@@ -84,9 +85,10 @@ class WriterThread(threading.Thread):
 
     # --- inside
 
-    def _take(self) -> None:
+    def _take(self, *, all_new: bool = False) -> None:
         intake = self._intake
-        while intake.begun:
+        # The others wait in the intake. If the disk refuses for long, it leaves out and counts those that find no room.
+        while intake.begun and (all_new or len(self._new) < MOST_NEW):
             self._new.append(intake.begun.popleft())
         for _ in range(len(intake.waiting)):
             tap = intake.waiting.popleft()
@@ -111,12 +113,17 @@ class WriterThread(threading.Thread):
     def _end_file(self, *, is_over: bool = False) -> None:
         self._write()
         if monotonic() >= self._refused_until:
-            new, self._new = self._new, []
-            if self._attempt(lambda: self._files.finish(new)):
-                self._in_file = 0
+            self._finish()
         # At the end in any case: it is small, and tells how many rows are missing.
         if is_over or monotonic() >= self._refused_until:
             self._attempt(lambda: self._write_process(is_over=is_over))
+
+    def _finish(self) -> None:
+        if self._attempt(self._files.finish):
+            self._in_file = 0
+            # Only then: they would fail as well, and the last attempt, at the end, is for the rows.
+            if self._new and self._attempt(lambda: self._files.write_subscriptions(self._new)):
+                self._new = []
 
     def _write_process(self, *, is_over: bool = False) -> None:
         intake = self._intake

@@ -29,11 +29,9 @@ class Carries:
     is_answered_later: Flags
     """A later chunk of the subscription has an on_error."""
     lost: Ints
-    """Rows that are missing right before the chunk. Negative: rows came twice."""
+    """Rows that are missing right before the chunk."""
     is_first: Flags
     """The first chunk of its subscription that was recorded."""
-    copied: int
-    """Rows that were left out, because the same rows came before: a file, or a part of it, is in the folder twice."""
 
     @property
     def suspects(self) -> npt.NDArray[np.int64]:
@@ -50,10 +48,8 @@ class Carries:
 
 
 def carries_of(table: Columns) -> Carries:
-    """Return what came before each chunk of `table`."""
-    # Of two chunks with the same begin the longer one comes first, so the other one is found to be a copy of a part of it.
-    order = np.lexsort((-table["last_seq"], table["first_seq"], table["subscription"], table["process"]))
-    order, copied = _without_copies(table, order)
+    """Return what came before each chunk of `table`. No two chunks have the same row."""
+    order = np.lexsort((table["first_seq"], table["subscription"], table["process"]))
     chunks = {name: column[order] for name, column in table.items()}
     count = len(order)
     is_first = np.ones(count, dtype=bool)
@@ -88,18 +84,4 @@ def carries_of(table: Columns) -> Carries:
         is_answered_later=(of_group[group] - before(errors) - errors > 0) if count else np.zeros(0, dtype=bool),
         lost=lost,
         is_first=is_first,
-        copied=copied + int(chunks["copies"].sum()),
     )
-
-
-def _without_copies(table: Columns, order: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
-    """Return `order` without chunks whose rows have all come before, and the number of these rows."""
-    # Judged again, they would look like a second on_subscribe, or like elements after the end.
-    process, subscription, first, last = (table[name][order] for name in ("process", "subscription", "first_seq", "last_seq"))
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[1:] = (process[1:] != process[:-1]) | (subscription[1:] != subscription[:-1])
-    # The highest number before each chunk in its subscription: those of a later subscription are raised above all of the earlier ones.
-    raised = last + (np.cumsum(is_new) - 1) * (int(last.max(initial=0)) + 1)
-    is_copy = np.zeros(len(order), dtype=bool)
-    is_copy[1:] = ~is_new[1:] & (raised[1:] <= np.maximum.accumulate(raised)[:-1])
-    return order[~is_copy], int((last - first + 1)[is_copy].sum())

@@ -52,6 +52,7 @@ COLUMNS: Final = (
     "ends_and_elements",
     "is_bad_open",
     "copies",
+    "conflicts",
     "longest",
     "publisher_wait",
     "subscriber_wait",
@@ -62,11 +63,10 @@ COLUMNS: Final = (
 
 
 def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
-    """Return the summaries of the chunks in `rows`, and the histograms of publishers' and subscribers' waits.
+    """Return the summaries of the chunks in `rows`, which are `in_order`, and the histograms of publishers' and subscribers' waits.
 
     A wait of at least `stall_ns` is counted as a stall.
     """
-    rows = in_order(rows)
     kind, n, seq = rows["kind"], rows["n"], rows["seq"]
     is_start = starts_of(rows)
     starts = np.flatnonzero(is_start)
@@ -112,6 +112,7 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
         "ends_and_elements": total(is_next | is_terminal),
         "is_bad_open": (np.maximum.reduceat(bad, starts) > np.maximum.reduceat(answer, starts)).astype(np.int64),
         "copies": total(rows["copies"]),
+        "conflicts": total(rows["conflicts"]),
         "longest": np.maximum.reduceat(rows["longest"], starts),
         "publisher_wait": total(np.where(of_publisher, gap, 0)),
         "subscriber_wait": total(np.where(of_subscriber, gap, 0)),
@@ -148,23 +149,32 @@ def _gaps(rows: Columns, starts: Ints) -> Ints:
 
 
 def in_order(rows: Columns) -> Columns:
-    """Return the rows by process, subscription and number, each of them once. The column ``copies`` tells how often a row came again."""
+    """Return the rows by process, subscription and number, each of them once.
+
+    The column ``copies`` tells how often a row came again, and ``conflicts`` how often another one came with its number.
+    """
     process, subscription, seq = rows["process"], rows["subscription"], rows["seq"]
     none: Ints = np.zeros(len(seq), dtype=np.int64)
     if len(seq) < 2:
-        return rows | {"copies": none}
+        return rows | {"copies": none, "conflicts": none}
     later_process = process[1:] > process[:-1]
     same_process = process[1:] == process[:-1]
     later = subscription[1:] > subscription[:-1]
     same = subscription[1:] == subscription[:-1]
     # The usual case: the recorder has written them so. Sorting would cost more than all other steps.
     if np.all(later_process | (same_process & (later | (same & (seq[1:] > seq[:-1]))))):
-        return rows | {"copies": none}
+        return rows | {"copies": none, "conflicts": none}
     order = np.lexsort((seq, subscription, process))
     keys = np.stack([column[order] for column in (process, subscription, seq)])
     first = np.flatnonzero(np.append([True], np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
+    copies = np.diff(first, append=len(seq)) - 1
     # A row that came again would look like a second signal: another on_subscribe, or an element after the end.
-    return {name: column[order[first]] for name, column in rows.items()} | {"copies": np.diff(first, append=len(seq)) - 1}
+    once = {name: column[order[first]] for name, column in rows.items()}
+    differs = np.zeros(len(seq), dtype=bool)
+    if copies.any():
+        for name, column in rows.items():
+            differs |= column[order] != np.repeat(once[name], copies + 1)
+    return once | {"copies": copies, "conflicts": np.add.reduceat(differs.astype(np.int64), first)}
 
 
 def starts_of(rows: Columns) -> npt.NDArray[np.bool_]:

@@ -50,6 +50,8 @@ def page_of(report: dict[str, Any], title: str) -> str:
         "<h2>Lost rows</h2>",
         *(f"<p>{escape(text)}</p>" for text in report["lost"]["advice"]),
         _table(report["lost"]["first"]),
+        _table(report["lost"]["processes"]) if report["lost"]["processes"] else "",
+        _unended(report["lost"]["unended"]),
         "<h2>Processes</h2>",
         _table([_process(process) for process in report["processes"]]),
         "<h2>Rules</h2>",
@@ -67,10 +69,13 @@ def _summary(report: dict[str, Any]) -> str:
         "elements": report["elements"],
         "bytes": report["bytes"],
         "chunks (looked at row by row)": f"{report['chunks']:,} ({report['suspects']:,})",
-        "rows that are missing in the files": lost["rows"],
+        "rows that are lost": lost["total"],
+        "rows that are missing between others of their stream": lost["rows"],
+        "rows that processes wrote and that are not here": lost["rows_not_here"],
         "rows that are in the files twice": lost["rows_twice"],
         "rows that recorders dropped": lost["dropped_by_recorders"],
         "streams that recorders left out": lost["streams_left_out"],
+        "processes that did not end": lost["unended"]["processes"],
         "streams without an end": report["unterminated"]["subscriptions"],
         "part of the time in which no stream waited for demand": "unknown" if used is None else f"{used:.1%}",
         f"waits of {stalls['seconds']:g} s or more for publishers": stalls["of_publishers"],
@@ -93,6 +98,12 @@ def _violations(rule: str, found: dict[str, Any]) -> str:
 def _who(line: dict[str, Any]) -> str:
     side = {True: "sent to", False: "received from", None: "with"}[line.get("outbound")]
     return f"{line.get('publisher') or 'subscription'} {side} {line.get('peer') or 'a peer'} (subscription {line['subscription']})"
+
+
+def _unended(unended: dict[str, Any]) -> str:
+    if not unended["processes"]:
+        return ""
+    return f"<p>{unended['processes']:,} processes did not end: {escape(', '.join(unended['first']))}</p>"
 
 
 def _process(facts: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.api import UsageError
 from penstock_spark.audit._carry import Carries
 from penstock_spark.audit._chunks import BUCKETS, Ints
+from penstock_spark.audit._folder import SUBSCRIPTION, TWO_RECORDINGS, named, read_whole, unreadable
 from penstock_spark.audit._job import Judged
 from penstock_spark.audit._rules import FINDINGS, RULES
 
@@ -19,10 +22,22 @@ MISSING: Final = (
     "Rows are missing: demand is not judged in a stream behind its gap. If recorders dropped them, give Recorder(max_rows=…) more room, "
     "a faster disk, or a smaller sample; if not, a file is not in this folder: a process that was killed leaves its last file as .part."
 )
+NOT_HERE: Final = (
+    "Processes wrote rows that are not in this folder: a file of signals was removed, or was not copied. Put it here, and audit again. "
+    "The ends of streams may be in it."
+)
+UNENDED: Final = (
+    "Processes did not end their records: they still run, or were killed. Their last rows, of up to rotate_seconds (60 by default), may be "
+    "missing, and are not counted."
+)
 TWICE: Final = (
     "Rows came twice: the same file is in this folder under two names, or copied from a second one. Remove the copy, and audit again."
 )
-"""What to do about rows that are missing, and about those that came twice."""
+TOO_MANY: Final = (
+    "A process wrote fewer rows than are here with its number: there may be two recordings with the same process number in this folder. "
+    "Put each into a folder of its own, and audit one by one."
+)
+"""What to do about rows that are missing, that came twice, or that are too many."""
 
 LISTED: Final = 100
 """Violations of a rule, streams without an end and streams with lost rows that are listed one by one; all are counted."""
@@ -63,7 +78,7 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
             for rule, found in by_rule.items()
             if found
         },
-        "lost": _lost(carries, index, processes),
+        "lost": _lost(judged, index, processes),
         "unterminated": {
             "subscriptions": len(unterminated),
             "first": [index.with_names(_name(chunks, int(starts[at]))) for at in unterminated[:LISTED].tolist()],
@@ -90,10 +105,15 @@ class Index:
     """What each subscription was."""
 
     def __init__(self, files: Iterable[Path]) -> None:
+        """Raises UsageError that names the file if one cannot be read, or if two contradict each other."""
         self._rows: dict[tuple[int, int], dict[str, Any]] = {}
         for path in files:
-            for row in pq.read_table(path).to_pylist():
-                self._rows[row["process"], row["subscription"]] = row
+            for row in _rows_of(path):
+                key = row["process"], row["subscription"]
+                if self._rows.setdefault(key, row) != row:
+                    raise UsageError(
+                        f"{path} and another file tell of process {key[0]:016x}, subscription {key[1]}, in two ways: {TWO_RECORDINGS}"
+                    )
 
     def with_names(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return `line` with the names of its subscription."""
@@ -107,22 +127,56 @@ class Index:
         return "unknown" if row is None else str(row["pattern"] or row["publisher"])
 
 
-def _lost(carries: Carries, index: Index, processes: list[dict[str, Any]]) -> dict[str, Any]:
+def _rows_of(path: Path) -> list[dict[str, Any]]:
+    try:
+        source = pq.ParquetFile(path)
+        return [row for group in range(source.num_row_groups) for row in read_whole(source, SUBSCRIPTION, group).to_pylist()]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UsageError(unreadable(path, error)) from None
+
+
+def _lost(judged: Judged, index: Index, processes: list[dict[str, Any]]) -> dict[str, Any]:
     """Return which rows are missing, and which came twice."""
-    chunks, lost = carries.chunks, carries.lost
+    chunks, lost = judged.carries.chunks, judged.carries.lost
     first = [
         {**_name(chunks, at), "before_seq": int(chunks["first_seq"][at]), "rows": int(lost[at])}
         for at in np.flatnonzero(lost != 0)[:LISTED].tolist()
     ]
-    rows, twice = int(lost[lost > 0].sum()), carries.copied - int(lost[lost < 0].sum())
+    gaps, here = _by_process(chunks, lost), _by_process(chunks, chunks["last_seq"] - chunks["first_seq"] + 1)
+    not_here = {facts["process"]: facts["rows"] - here.get(facts["process"], 0) for facts in processes}
+    dropped = {facts["process"]: facts["dropped"] for facts in processes}
+    unended = [facts for facts in processes if facts["ended"] is None]
+    # A process that has not ended has written its own count after its last file, or was killed before it could.
+    too_many = sum(1 for facts in processes if facts["ended"] is not None and not_here[facts["process"]] < 0)
+    rows = sum(gaps.values())
+    absent = sum(max(0, count) for count in not_here.values())
+    # A gap is of rows that were dropped, or of rows that are not here. Both are counted by the process, and a gap only if it shows.
+    total = sum(
+        max(gaps.get(process, 0), max(0, not_here.get(process, 0)) + dropped.get(process, 0)) for process in gaps.keys() | not_here.keys()
+    )
+    advice = ((rows, MISSING), (absent, NOT_HERE), (len(unended), UNENDED), (judged.copied, TWICE), (too_many, TOO_MANY))
     return {
+        "total": total,
         "rows": rows,
-        "rows_twice": twice,
-        "advice": [text for number, text in ((rows, MISSING), (twice, TWICE)) if number],
+        "rows_not_here": absent,
+        "rows_twice": judged.copied,
+        "advice": [text for number, text in advice if number],
         "first": [index.with_names(each) for each in first],
-        "dropped_by_recorders": sum(int(process.get("dropped", 0)) for process in processes),
-        "streams_left_out": sum(int(process.get("streams_left_out", 0)) for process in processes),
+        "dropped_by_recorders": sum(dropped.values()),
+        "streams_left_out": sum(facts["streams_left_out"] for facts in processes),
+        "processes": [
+            {"process": named(facts), "rows_not_here": not_here[facts["process"]]} for facts in processes if not_here[facts["process"]] > 0
+        ][:LISTED],
+        "unended": {"processes": len(unended), "first": [named(facts) for facts in unended[:LISTED]]},
     }
+
+
+def _by_process(chunks: dict[str, Any], values: Ints) -> dict[int, int]:
+    """Return the sum of `values` for each process."""
+    processes, places = np.unique(chunks["process"], return_inverse=True)
+    sums = np.zeros(len(processes), dtype=np.int64)
+    np.add.at(sums, places, values)
+    return dict(zip(processes.tolist(), sums.tolist(), strict=True))
 
 
 def _name(chunks: dict[str, Any], at: int) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""The files of a record: all of them are checked before the job begins, so a file that cannot be judged costs no time and is named."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.api import UsageError
+from penstock.recording import PACKED, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
+
+WHAT_TO_DO: Final = "Remove it, or record again"
+"""About a file that cannot be used."""
+
+TWO_RECORDINGS: Final = "these are two recordings with the same process number. Put each into a folder of its own, and audit one by one"
+"""About files that contradict each other."""
+
+_SIGNAL: Final = dict.fromkeys((*STREAM, *PACKED), pa.int64()) | {"outbound": pa.bool_(), "kind": pa.int8()}
+SUBSCRIPTION: Final = (
+    dict.fromkeys((*STREAM, "began"), pa.int64()) | {"outbound": pa.bool_()} | dict.fromkeys(("publisher", "pattern", "peer"), pa.string())
+)
+"""The columns of a file of subscriptions."""
+
+_NUMBERS: Final = ("process", "pid", "began", "rows", "dropped", "streams_left_out")
+_TEXTS: Final = ("host", "program")
+
+LISTED: Final = 3
+"""Processes that are named in a message."""
+
+
+@attrs.frozen
+class Folder:
+    """What a folder has."""
+
+    signals: list[Path]
+    subscriptions: list[Path]
+    processes: list[dict[str, Any]]
+    """The facts of each process."""
+
+
+def folder_of(folder: str | os.PathLike[str]) -> Folder:
+    """Return the checked files of `folder`. Raises UsageError if there are none of signals, or if one is not part of a record."""
+    path = Path(folder)
+    signals, subscriptions = (sorted(path.glob(f"{name}-*.parquet")) for name in (SIGNALS, SUBSCRIPTIONS))
+    processes = _processes(sorted(path.glob("process-*.json")))
+    if not signals:
+        raise UsageError(f"there are no recorded signals in {path}{_hint(path, processes)}")
+    for files, types in ((signals, _SIGNAL), (subscriptions, SUBSCRIPTION)):
+        for file in files:
+            _check(file, types)
+    return Folder(signals, subscriptions, processes)
+
+
+def files_of(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of signals in `folder`, and check all files of the record. Raises UsageError as `audit` does; needs no session."""
+    return folder_of(folder).signals
+
+
+def unreadable(file: object, error: object) -> str:
+    """Return the message about a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return f"{file} is not there: it was removed while the audit ran, or the workers of Spark cannot read the folder"
+    # The texts of pyarrow may end with a dot and a new line.
+    return f"{file} cannot be read: {' '.join(str(error).split()).rstrip('.')}. {WHAT_TO_DO}"
+
+
+def read_whole(source: pq.ParquetFile, columns: Iterable[str], group: int) -> pa.Table:
+    """Return columns of a row group. Raises ValueError if a value is missing, and what pyarrow raises for damaged data."""
+    # One thread: Spark has a worker for each core.
+    table = source.read_row_group(group, columns=list(columns), use_threads=False)
+    for name in table.column_names:
+        if table[name].null_count:
+            raise ValueError(f"values of the column {name} are missing")
+    return table
+
+
+def named(facts: Mapping[str, Any]) -> str:
+    """Return how a process is shown: its number is in the names of its files."""
+    return f"{facts['process']:016x} ({facts['program']}, pid {facts['pid']} on {facts['host']})"
+
+
+def _check(file: Path, types: Mapping[str, pa.DataType]) -> None:
+    """Raise UsageError if `file` does not have these columns."""
+    try:
+        schema = pq.read_schema(file)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UsageError(unreadable(file, error)) from None
+    missing = sorted(types.keys() - set(schema.names))
+    if missing:
+        raise UsageError(f"{file} lacks the columns {', '.join(missing)}, so it is no part of a record. {WHAT_TO_DO}")
+    for name, wanted in types.items():
+        found = schema.field(name).type
+        if found != wanted:
+            raise UsageError(f"{file} is no part of a record: its column {name} is {found}, and a recorder writes {wanted}. {WHAT_TO_DO}")
+
+
+def _processes(files: Iterable[Path]) -> list[dict[str, Any]]:
+    by_number: dict[int, list[tuple[Path, dict[str, Any]]]] = {}
+    for file in files:
+        facts = _facts(file)
+        by_number.setdefault(facts["process"], []).append((file, facts))
+    found = []
+    for told in by_number.values():
+        for (file, facts), (other, others) in pairwise(told):
+            if any(facts[name] != others[name] for name in ("pid", "host", "began")):
+                raise UsageError(f"{file} and {other}: {TWO_RECORDINGS}")
+        # Copies of one file, of different times: the last one has the most rows.
+        found.append(max((facts for _, facts in told), key=lambda facts: (facts["ended"] is not None, facts["rows"])))
+    return found
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(unreadable(file, error)) from None
+    version = facts.get("version") if isinstance(facts, dict) else None
+    if not isinstance(version, int) or not _is_number(version):
+        raise UsageError(f"{file} is no part of a record: it has no version. {WHAT_TO_DO}")
+    if version > VERSION:
+        raise UsageError(f"{file} is of version {version}, and this penstock-spark knows {VERSION}; install a newer one")
+    wrong = [name for name in _NUMBERS if not _is_number(facts.get(name))]
+    wrong += [name for name in _TEXTS if not isinstance(facts.get(name), str)]
+    if "ended" not in facts or not (facts["ended"] is None or _is_number(facts["ended"])):
+        wrong.append("ended")
+    if wrong:
+        raise UsageError(f"{file} is no part of a record: it lacks {', '.join(wrong)}, or holds something else there. {WHAT_TO_DO}")
+    return dict(facts)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
+    """Return what is known about signals that are not there."""
+    parts = len(list(path.glob("*.part")))
+    texts = [f"there are {parts} files of processes that still run or were killed"] if parts else []
+    unended = [facts for facts in processes if facts["ended"] is None]
+    if unended:
+        names = ", ".join(named(facts) for facts in unended[:LISTED])
+        texts.append(
+            f"{len(unended)} processes did not end: they still run, or were killed before their first file was whole, "
+            f"and then their rows are lost: {names}{', …' if len(unended) > LISTED else ''}"
+        )
+    rows = sum(map(itemgetter("rows"), processes))
+    if rows:
+        texts.append(f"processes wrote {rows:,} rows here, and their files are gone")
+    elif not texts:
+        texts.append(f"record some with: penstock record {path} -- COMMAND")
+    return f". {'. '.join(text[0].upper() + text[1:] for text in texts)}"
