@@ -22,8 +22,8 @@ class KillingLog(penstock.DiskLog):
     before_publish: Act = staticmethod(lambda: None)
     after_publish: Act = staticmethod(lambda: None)
 
-    def transaction(self, transaction_id: str) -> Any:
-        made = super().transaction(transaction_id)
+    def transaction(self, transaction_id: str, **bounds: int) -> Any:
+        made = super().transaction(transaction_id, **bounds)
         publish = made.publish
 
         async def publish_and_act() -> bool:

@@ -22,10 +22,10 @@ from penstock.logs._positions import (
     DEFAULT_PARTITION,
     MOST_AT_ONCE,
     MOST_BYTES_AT_ONCE,
+    MOST_STAGED,
     Place,
     check_elements,
     check_map,
-    check_name,
     check_partitions,
     check_range,
     not_retained,
@@ -126,9 +126,9 @@ class LogBase(Log):
                 raise not_retained(name, position, state.earliest, state.latest)
         await self._submit(Acknowledge({self._index(name): position for name, position in checked.items()}))
 
-    def transaction(self, transaction_id: str) -> Transaction:
+    def transaction(self, transaction_id: str, *, max_elements: int = MOST_STAGED, max_bytes: int = MOST_BYTES_AT_ONCE) -> Transaction:
         self._check_open()
-        return StagedTransaction(check_name(transaction_id, "the id of a transaction"), self._index, self._publish)
+        return StagedTransaction(transaction_id, self._index, self._publish, max_elements=max_elements, max_bytes=max_bytes)
 
     # --- room
 
