@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from _receiver import Receiver
+from penstock_spark._client import MOST_ELEMENT_BYTES
 from penstock_spark.sink import SinkSettings
 from penstock_spark.sink._elements import all_elements, check_columns, encoder_of
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
@@ -57,6 +58,25 @@ def test_a_failure_of_the_rows_is_the_one_that_is_raised(tmp_path: Path) -> None
             stage(settings(receiver), task(), rows())
         with pytest.raises(PublisherFailed, match="is not staged here"):
             commit(settings(receiver), "q", 0, [(0, "a", 1)])
+
+
+def test_an_element_that_is_too_large_is_told(tmp_path: Path) -> None:
+    """With its place and what to do. The receiver learns only that the writer failed, and the text does not send the user there."""
+    with Receiver(tmp_path) as receiver, pytest.raises(UsageError) as told:
+        stage(settings(receiver), task(3, batch=7), iter([[b"1"], [b"2", bytes(MOST_ELEMENT_BYTES), bytes(MOST_ELEMENT_BYTES + 1)]]))
+    assert str(told.value).startswith(
+        "element 3 (from 0) of partition 3 of batch 7 has 4,194,305 bytes, and a peer takes at most 4,194,304 (Limits.max_element): divide"
+    )
+    assert 'df.where("octet_length(value) <= 4194304")' in str(told.value)
+
+
+def test_arrow_rows_of_unequal_size_are_divided() -> None:
+    """The mean of a batch says nothing about its largest rows: 1,000 small ones and 12 of 1 MB."""
+    batch = _batch(value=["x"] * 1_000 + ["y" * 1_000_000] * 12)
+    elements = encoder_of("arrow")(batch)
+    assert max(map(len, elements)) <= MOST_ELEMENT_BYTES
+    assert pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in elements)["value"].to_pylist() == batch["value"].to_pylist()
+    assert len(encoder_of("arrow")(_batch(value=["y" * 5_000_000]))) == 1
 
 
 @pytest.mark.parametrize(

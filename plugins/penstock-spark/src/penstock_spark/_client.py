@@ -21,6 +21,9 @@ from penstock_spark._options import Option, milliseconds, positive, text
 
 PREFIX: Final = "penstock.client."
 
+MOST_ELEMENT_BYTES: Final = Limits().max_element
+"""Bytes of an element: connections have the default of `Limits.max_element`, 4 MiB."""
+
 CLIENT_OPTIONS: Final = (
     Option(PREFIX + "tokenFile", text, None, "a file with the bearer token of this side"),
     Option(PREFIX + "tokenEnv", text, None, "a variable of the environment with the bearer token"),

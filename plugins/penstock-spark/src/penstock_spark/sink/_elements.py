@@ -10,10 +10,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.api import UsageError
+from penstock_spark._client import MOST_ELEMENT_BYTES
 from penstock_spark.sink._settings import ARROW, JSON, RAW
 
 ARROW_BYTES: Final = 1_000_000
-"""Bytes of an element with rows as Arrow, about. A connection takes elements of up to 4 MiB."""
+"""Bytes of an element with rows as Arrow, about, if the rows have the mean size. A connection takes elements of up to 4 MiB."""
 
 Encode = Callable[[pa.RecordBatch], Sequence[bytes]]
 
@@ -58,7 +59,7 @@ def json_elements(batch: pa.RecordBatch) -> list[bytes]:
 def arrow_elements(batch: pa.RecordBatch) -> list[bytes]:
     """Return the rows as Arrow IPC streams of about ARROW_BYTES each."""
     rows = max(1, batch.num_rows * ARROW_BYTES // max(1, batch.nbytes))
-    return [_ipc(batch.slice(at, rows)) for at in range(0, batch.num_rows, rows)]
+    return [element for at in range(0, batch.num_rows, rows) for element in _streams(batch.slice(at, rows))]
 
 
 def all_elements(batches: Iterator[pa.RecordBatch], encode: Encode) -> Iterator[Sequence[bytes]]:
@@ -66,6 +67,31 @@ def all_elements(batches: Iterator[pa.RecordBatch], encode: Encode) -> Iterator[
     for batch in batches:
         if batch.num_rows:
             yield encode(batch)
+
+
+def check_sizes(elements: Sequence[bytes], first: int, where: str) -> None:
+    """Raise UsageError for an element that no peer takes. `first` is the place of the first one in `where`.
+
+    The connection refuses it as well, but only the other side and the log of this process learn why.
+    """
+    if max(map(len, elements), default=0) <= MOST_ELEMENT_BYTES:
+        return
+    place, size = next((place, len(each)) for place, each in enumerate(elements, first) if len(each) > MOST_ELEMENT_BYTES)
+    raise UsageError(
+        f"element {place:,} (from 0) of {where} has {size:,} bytes, and a peer takes at most {MOST_ELEMENT_BYTES:,} "
+        "(Limits.max_element): divide its row among several rows, or leave such rows out, as in "
+        f'df.where("octet_length(value) <= {MOST_ELEMENT_BYTES}")'
+    )
+
+
+def _streams(batch: pa.RecordBatch) -> list[bytes]:
+    """Return the rows as one stream, or as several if one would be larger than a connection takes."""
+    element = _ipc(batch)
+    # Rows may be much larger than the mean.
+    if len(element) <= MOST_ELEMENT_BYTES or batch.num_rows == 1:
+        return [element]
+    half = batch.num_rows // 2
+    return _streams(batch.slice(0, half)) + _streams(batch.slice(half))
 
 
 def _ipc(batch: pa.RecordBatch) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from penstock.api import ConnectionLost, PublisherFailed, Rejected
+from penstock_spark.sink._elements import check_sizes
 from penstock_spark.sink._settings import EXACTLY_ONCE, SinkSettings
 
 ROWS: Final = "rows"
@@ -42,14 +43,16 @@ class Answer(NamedTuple):
 class Rows:
     """The elements of a task, as an iterable for one subscription. `count` and `error` tell how far it came."""
 
-    def __init__(self, elements: Iterator[Sequence[bytes]]) -> None:
+    def __init__(self, elements: Iterator[Sequence[bytes]], where: str) -> None:
         self._elements = elements
+        self._where = where
         self.count = 0
         self.error: BaseException | None = None
 
     def __call__(self) -> Iterator[bytes]:
         try:
             for each in self._elements:
+                check_sizes(each, self.count, self._where)
                 self.count += len(each)
                 yield from each
         except Exception as error:  # boundary: the rows come from the user's query. `stage` raises it
@@ -62,7 +65,7 @@ def stage(settings: SinkSettings, task: TaskId, elements: Iterator[Sequence[byte
     first = next(elements, None)
     if first is None:
         return Answer(0, is_staged=True)
-    rows = Rows(chain([first], elements))
+    rows = Rows(chain([first], elements), f"partition {task.partition} of batch {task.batch}")
     words: dict[str, Any] = task._asdict()
     if settings.partition:
         words["into"] = settings.partition
