@@ -1,24 +1,19 @@
 """Rows of Spark become elements: bytes, as the receiver gets them."""
 
-import base64
-import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from penstock.api import UsageError
 from penstock_spark._client import MOST_ELEMENT_BYTES
+from penstock_spark.sink._json_elements import EXPRESSION, json_elements
 from penstock_spark.sink._settings import ARROW, JSON, RAW
 
 ARROW_BYTES: Final = 1_000_000
 """Bytes of an element with rows as Arrow, about, if the rows have the mean size. A connection takes elements of up to 4 MiB."""
 
 Encode = Callable[[pa.RecordBatch], Sequence[bytes]]
-
-_EXPRESSION: Final = 'df.selectExpr("to_json(struct(*)) AS value")'
 
 
 def check_columns(columns: Sequence[tuple[str, str]], value_format: str) -> None:
@@ -28,7 +23,7 @@ def check_columns(columns: Sequence[tuple[str, str]], value_format: str) -> None
         found = ", ".join(f"{name} {kind}" for name, kind in columns)
         raise UsageError(
             f"the sink writes one column, value, of type binary or string, and the DataFrame has: {found}. Make that column, as in "
-            f'{_EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns'
+            f'{EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns'
         )
     if not names or len({name.lower() for name in names}) < len(names):
         raise UsageError(f"the DataFrame has the columns {', '.join(names) or '(none)'}; it needs columns with different names")
@@ -49,11 +44,6 @@ def raw_elements(batch: pa.RecordBatch) -> list[bytes]:
         )
     found: list[bytes] = column.cast(pa.large_binary()).to_pylist()
     return found
-
-
-def json_elements(batch: pa.RecordBatch) -> list[bytes]:
-    """Return a JSON object for each row."""
-    return [json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode() for row in batch.to_pylist()]
 
 
 def arrow_elements(batch: pa.RecordBatch) -> list[bytes]:
@@ -100,13 +90,3 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
         writer.write_batch(batch)
     found: bytes = sink.getvalue().to_pybytes()
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise UsageError(f"a value of type {type(value).__name__} has no JSON here: make the text yourself, as in {_EXPRESSION}")
