@@ -13,7 +13,7 @@ from penstock_spark.sink._elements import all_elements, check_columns, encoder_o
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
 import penstock
-from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
+from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, UsageError
 
 
 def settings(receiver: Receiver | str, **options: str) -> SinkSettings:
@@ -90,6 +90,27 @@ def test_a_refusal_of_the_receiver_is_told(tmp_path: Path, options: dict[str, st
     """With the address, and what to do."""
     with Receiver(tmp_path) as receiver, pytest.raises(error, match=text):
         stage(settings(receiver, **options), task(), iter([[b"1"]]))
+
+
+def test_refused_credentials_are_told_by_their_options(tmp_path: Path) -> None:
+    """The name that the query writes under, and arguments of Python, have no part in it."""
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("of-writers\n")
+    wrong.write_text("of-nobody\n")
+    with Receiver(tmp_path, token="of-writers") as receiver:
+        for options, text in (
+            ({}, "it needs a token or a password, and this query has none"),
+            ({"penstock.client.tokenFile": str(wrong)}, f"it does not accept the credentials of penstock.client.tokenFile='{wrong}'"),
+        ):
+            with pytest.raises(AuthRefused) as refused:
+                stage(settings(receiver, **options), task(), iter([[b"1"]]))
+            with pytest.raises(AuthRefused, match="did not let this query in"):
+                commit(settings(receiver, **options), "q", 0, [(0, "a", 1)])
+            assert f"did not let this query in: {text}. Give penstock.client.tokenFile or " in str(refused.value)
+            assert "penstock.receive" not in str(refused.value)
+            assert "credentials=" not in str(refused.value)
+            assert "of-nobody" not in str(refused.value)
+        assert stage(settings(receiver, **{"penstock.client.tokenFile": str(right)}), task(), iter([[b"1"]])) == (1, True)
 
 
 def test_a_full_receiver_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.api import Credentials, Limits, UsageError
+from penstock.api import Credentials, Limits, UsageError, shown
 from penstock.blocking import Peer, connect
 from penstock.plugins import Reconnect, Tls, TransportOptions
 from penstock_spark._options import Option, milliseconds, positive, text
@@ -82,6 +82,22 @@ class ClientSettings(NamedTuple):
         options = TransportOptions(tls=self._tls()) if uri.startswith("tls") else None
         reconnect = Reconnect(attempts=self.retries)
         return connect(uri, publishers=publishers, credentials=self._credentials(), limits=limits, options=options, reconnect=reconnect)
+
+    def of_refused_credentials(self) -> str:
+        """Return what to do if a server refuses the credentials of these settings."""
+        given = {
+            "tokenFile": self.token_file,
+            "tokenEnv": self.token_env,
+            "user": self.user,
+            "passwordFile": self.password_file,
+            "passwordEnv": self.password_env,
+        }
+        used = " and ".join(f"{PREFIX}{name}={shown(value)}" for name, value in given.items() if value is not None)
+        what = f"it does not accept the credentials of {used}" if used else "it needs a token or a password, and this query has none"
+        return (
+            f"{what}. Give {PREFIX}tokenFile or {PREFIX}tokenEnv, or {PREFIX}user with {PREFIX}passwordFile or {PREFIX}passwordEnv, with "
+            "what the server knows; its log may say more"
+        )
 
     # --- inside
 

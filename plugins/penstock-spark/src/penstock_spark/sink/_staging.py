@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from penstock.api import ConnectionLost, PublisherFailed, Rejected
+from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected
 from penstock_spark.sink._elements import check_sizes
 from penstock_spark.sink._settings import EXACTLY_ONCE, SinkSettings
 
@@ -126,6 +126,9 @@ def _explained(settings: SinkSettings, error: Exception) -> Exception:
 
 
 def _refused(settings: SinkSettings, error: Rejected) -> Rejected:
+    # Not the text of the error: it names an argument of Python, and the name that the query writes under is not in question.
+    if isinstance(error, AuthRefused):
+        return AuthRefused(f"{settings.uri} did not let this query in: {settings.client.of_refused_credentials()}")
     return Rejected(
         f"{settings.uri} did not let this query write under {settings.stream!r}: {error}. Its service needs "
         f"penstock.receive(service, {settings.stream!r}, log), and must let this client open it"
