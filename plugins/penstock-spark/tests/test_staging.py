@@ -1,5 +1,6 @@
 """The messages of a task, and its errors when it cannot send. Without Spark: the receiver runs in a thread."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from penstock_spark.sink._elements import all_elements, check_columns, encoder_o
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
 import penstock
-from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, UsageError
+from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, StreamTimeout, UsageError
 
 
 def settings(receiver: Receiver | str, **options: str) -> SinkSettings:
@@ -134,6 +135,19 @@ def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path
             commit(to, "q", 0, [(0, "a", 1)])
         receiver.log.before_publish = lambda: None
         commit(to, "q", 0, [(0, "a", 1)])
+        assert receiver.contents() == [b"1"]
+
+
+def test_a_commit_that_takes_too_long_is_told(tmp_path: Path) -> None:
+    """With the option that gives it more time. The batch is appended once all the same."""
+    may_go_on = threading.Event()
+    with Receiver(tmp_path) as receiver:
+        stage(settings(receiver), task(), iter([[b"1"]]))
+        receiver.log.before_publish = lambda: may_go_on.wait(30)
+        with pytest.raises(StreamTimeout, match=r"did not answer a commit within 0\.2 s.*penstock\.client\.readTimeoutMs"):
+            commit(settings(receiver, **{"penstock.client.readTimeoutMs": "200"}), "q", 0, [(0, "a", 1)])
+        may_go_on.set()
+        commit(settings(receiver), "q", 0, [(0, "a", 1)])
         assert receiver.contents() == [b"1"]
 
 

@@ -21,6 +21,8 @@ from penstock_spark._options import Option, milliseconds, positive, text
 
 PREFIX: Final = "penstock.client."
 
+READ_TIMEOUT: Final = PREFIX + "readTimeoutMs"
+
 MOST_ELEMENT_BYTES: Final = Limits().max_element
 """Bytes of an element: connections have the default of `Limits.max_element`, 4 MiB."""
 
@@ -36,7 +38,7 @@ CLIENT_OPTIONS: Final = (
     Option(PREFIX + "tls.keyPasswordFile", text, None, "a file with the password of the key"),
     Option(PREFIX + "tls.serverName", text, None, "the name in the certificate of the server, if it is not the host of uri"),
     Option(PREFIX + "connectTimeoutMs", milliseconds, 10.0, "how long one attempt to connect may take"),
-    Option(PREFIX + "readTimeoutMs", milliseconds, 120.0, "how long the next element, or an answer, may take"),
+    Option(READ_TIMEOUT, milliseconds, 120.0, "how long the next element, or an answer, may take"),
     Option(PREFIX + "retries", positive, 8, "attempts to connect, in a row"),
 )
 """The options of a connection, for the source and for the sink."""

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected
+from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, StreamTimeout
+from penstock_spark._client import READ_TIMEOUT
 from penstock_spark.sink._elements import check_sizes
 from penstock_spark.sink._settings import EXACTLY_ONCE, SinkSettings
 
@@ -119,6 +120,12 @@ def _ask(settings: SinkSettings, word: str, payload: dict[str, Any]) -> None:
             raise _explained(settings, error) from error
         except Rejected as error:
             raise _refused(settings, error) from error
+        except StreamTimeout as error:
+            raise StreamTimeout(
+                f"the receiver {settings.stream!r} at {settings.uri} did not answer a {word} within {settings.client.read_timeout:g} s: a "
+                f"large batch takes its disk longer. Give {READ_TIMEOUT} more, or write smaller batches, and start the query again: it "
+                "repeats the batch, and what was committed is not appended again"
+            ) from error
 
 
 def _explained(settings: SinkSettings, error: Exception) -> Exception:
