@@ -1,5 +1,7 @@
 """The log in a file: its elements after it was closed and opened again, and the effects of closing."""
 
+import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,50 @@ async def test_a_stream_fails_with_the_damage_that_it_meets(tmp_path: Path) -> N
 def test_its_repr_tells_whether_it_is_open(tmp_path: Path) -> None:
     """For messages and the debugger."""
     assert repr(DiskLog("orders.log", retention=PLENTY)) == "<DiskLog 'orders.log': closed>"
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+async def test_a_publish_beside_one_that_was_cancelled_tells_the_truth(tmp_path: Path, nursery: trio.Nursery, *, is_full: bool) -> None:
+    """It waits for the commit of the first one. If that fails, it publishes its own elements; it never returns False for nothing."""
+    begun, may_end = trio.Event(), threading.Event()
+    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
+        assert log._opened is not None
+        store, token = log._opened.store, trio.lowlevel.current_trio_token()
+        real = store._save_totals
+
+        def held(*, is_open: bool) -> None:
+            store._save_totals = real  # type: ignore[method-assign]  # for one commit
+            token.run_sync_soon(begun.set)
+            may_end.wait(5)
+            if is_full:
+                raise sqlite3.OperationalError("database or disk is full")
+            real(is_open=is_open)
+
+        store._save_totals = held  # type: ignore[method-assign]  # the commit ends when the test says so
+        first, second = log.transaction("a"), log.transaction("a")
+        await first.stage([b"x"])
+        await second.stage([b"x"])
+        scope = trio.CancelScope()
+
+        async def publish() -> None:
+            with scope:
+                await first.publish()
+
+        nursery.start_soon(publish)
+        await begun.wait()
+        scope.cancel()
+        results: list[bool] = []
+
+        async def publish_again() -> None:
+            results.append(await second.publish())
+
+        nursery.start_soon(publish_again)
+        await wait_all_tasks_blocked()
+        assert results == []
+        may_end.set()
+        assert await log.latest(after={"0": 0}) == {"0": 1}
+        while not results:
+            await trio.lowlevel.checkpoint()
+        assert results == [is_full]
+        assert not await log.transaction("a").publish()
+        assert await collect(log.source("0", 0, "latest")) == [b"x"]

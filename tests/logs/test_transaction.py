@@ -1,5 +1,8 @@
 """Transactions: staged elements are published once; the bounds of staged elements. `check_log` has the rest."""
 
+from contextlib import nullcontext
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import assert_checkpoints
@@ -7,7 +10,6 @@ from trio.testing import assert_checkpoints
 from penstock.api import LimitExceeded, UsageError
 from penstock.logs import Retention, RingLog, Transaction
 from penstock.logs import _ring_log as ring_module
-from penstock.logs import _transaction as module
 
 
 def _log() -> RingLog:
@@ -57,26 +59,51 @@ async def _cancel(scope: trio.CancelScope) -> None:
     await trio.lowlevel.checkpoint()
 
 
-async def test_too_much_staged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_much_staged_is_refused() -> None:
     """By count and by bytes; elements that were staged before stay."""
-    monkeypatch.setattr(module, "MOST_STAGED", 3)
-    transaction = _log().transaction("a")
+    transaction = _log().transaction("a", max_elements=3)
     await transaction.stage([b"x"] * 3)
-    with pytest.raises(LimitExceeded, match=r"would stage 4 elements of 4 bytes, and 3 elements .* are allowed"):
+    with pytest.raises(LimitExceeded, match=r"would stage 4 elements of 4 bytes, and 3 elements .* are allowed.*max_elements=") as refused:
         await transaction.stage([b"x"])
-    monkeypatch.setattr(module, "MOST_BYTES_AT_ONCE", 5)
-    with pytest.raises(LimitExceeded, match="publish fewer in one transaction"):
-        await _log().transaction("b").stage([b"xxxxxx"])
+    assert (refused.value.limit, refused.value.value) == ("max_elements", 3)
+    with pytest.raises(LimitExceeded, match="publish fewer in one transaction") as refused:
+        await _log().transaction("b", max_bytes=5).stage([b"xxxxxx"])
+    assert (refused.value.limit, refused.value.value) == ("max_bytes", 5)
     assert repr(transaction) == "<transaction 'a': 3 elements staged>"
     assert await transaction.publish()
     assert repr(transaction) == "<transaction 'a': published>"
 
 
-async def test_two_tasks_that_stage_at_the_same_time_share_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transaction_stages_what_its_bounds_allow() -> None:
+    """Without them a million elements, of 64 MiB; with them more. Each `stage` takes as much as an `append`."""
+    log = RingLog(retention=Retention(max_count=2_000_000))
+    part, large = [b""] * 20_000, [bytes(2**20)] * 64
+    for bounds, fits in (({}, False), ({"max_elements": 1_000_002, "max_bytes": 2**26 + 1}, True)):
+        transaction = log.transaction(str(fits), **bounds)
+        for _ in range(49):
+            await transaction.stage(part)
+        await transaction.stage(large)
+        with nullcontext() if fits else pytest.raises(LimitExceeded):
+            await transaction.stage([b"x"])
+        await transaction.stage(part[:-64])
+        with nullcontext() if fits else pytest.raises(LimitExceeded):
+            await transaction.stage([b""])
+    assert await transaction.publish()
+    assert log.latest() == {"0": 1_000_002}
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None])
+@pytest.mark.parametrize("bound", ["max_elements", "max_bytes"])
+async def test_bounds_of_a_transaction_are_positive(bound: str, wrong: Any) -> None:
+    """Whole numbers; True is none."""
+    with pytest.raises(UsageError, match=f"{bound} of a transaction is an integer from 1"):
+        _log().transaction("a", **{bound: wrong})
+
+
+async def test_two_tasks_that_stage_at_the_same_time_share_the_bound() -> None:
     """One of them is refused. The other one's elements are staged."""
-    monkeypatch.setattr(module, "MOST_STAGED", 3)
     log, refused = _log(), []
-    transaction = log.transaction("a")
+    transaction = log.transaction("a", max_elements=3)
 
     async def stage() -> None:
         try:

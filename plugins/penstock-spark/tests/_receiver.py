@@ -22,8 +22,8 @@ class KillingLog(penstock.DiskLog):
     before_publish: Act = staticmethod(lambda: None)
     after_publish: Act = staticmethod(lambda: None)
 
-    def transaction(self, transaction_id: str) -> Any:
-        made = super().transaction(transaction_id)
+    def transaction(self, transaction_id: str, **bounds: int) -> Any:
+        made = super().transaction(transaction_id, **bounds)
         publish = made.publish
 
         async def publish_and_act() -> bool:
@@ -39,9 +39,10 @@ class KillingLog(penstock.DiskLog):
 class Receiver:
     """Receives under ``orders``, at a Unix socket."""
 
-    def __init__(self, folder: Path, *, target: Any = None, **options: Any) -> None:
+    def __init__(self, folder: Path, *, target: Any = None, token: str | None = None, **options: Any) -> None:
         self._folder = folder
         self._target = target
+        self._token_of_writers = token
         self._options = options
         self._ready = threading.Event()
         self._error: BaseException | None = None
@@ -87,7 +88,8 @@ class Receiver:
             self._ready.set()
 
     async def _serve(self) -> None:
-        service = penstock.Service(may_open=self._note)
+        authenticate = None if self._token_of_writers is None else self._authenticate
+        service = penstock.Service(may_open=self._note, authenticate=authenticate)
         with trio.CancelScope() as self._scope:
             async with KillingLog(self._folder / "orders.log", retention=penstock.Retention(max_count=10**9)) as self.log:
                 self.log.after_publish = self._after_publish
@@ -96,6 +98,9 @@ class Receiver:
                     self._token = trio.lowlevel.current_trio_token()
                     self._ready.set()
                     await trio.sleep_forever()
+
+    async def _authenticate(self, scheme: str, credentials: bytes, _peer: PeerIdentity) -> str | None:
+        return "a writer" if scheme == "bearer" and credentials.decode() == self._token_of_writers else None
 
     def _note(self, name: Any, peer: PeerIdentity) -> bool:
         if str(name).startswith("orders/stage") and peer.credentials is not None:

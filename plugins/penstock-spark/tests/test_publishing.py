@@ -1,5 +1,6 @@
 """DataFrames and streaming queries are published at the pace of their subscribers."""
 
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from penstock_spark.publishing import foreach_batch, publish_dataframe
 from penstock_spark.publishing._rows import pack, unpack
 
 import penstock
-from penstock.api import UsageError
+from penstock.api import PublisherFailed, UsageError
 
 PARTITIONS = 8
 
@@ -212,6 +213,47 @@ def test_elements_survive_packing() -> None:
     assert [unpack(row.column(0)[0].as_py()) for row in packed] == [[b"a", b""]]
 
 
+def test_a_row_that_is_no_element_fails_with_its_reason() -> None:
+    """A worker finds the null; its text crosses to the driver by itself, and not inside of an error of Java."""
+    batches = [pa.record_batch([pa.array(["a"])], names=["value"]), pa.record_batch([pa.array(["b", None])], names=["value"])]
+    first, second = pack("raw", batches)
+    assert unpack(first.column(0)[0].as_py()) == [b"a"]
+    with pytest.raises(UsageError, match=r"the column value has a null.*leave such rows out"):
+        unpack(second.column(0)[0].as_py())
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "the column value has a null, and an element is never null"),
+        (b"x" * 5_000_000, r"element 1 \(from 0\) of the DataFrame 'rows' has 5,000,000 bytes.*octet_length"),
+    ],
+)
+def test_the_program_gets_the_reason_of_a_failure(monkeypatch: pytest.MonkeyPatch, value: bytes | None, reason: str) -> None:
+    """By on_violation; a subscriber learns that the publisher failed. Without Spark: the workers' part runs here."""
+    batch = pa.record_batch([pa.array([b"a", value], pa.binary())], names=["value"])
+    lists = (unpack(row.column(0)[0].as_py()) for row in pack("raw", [batch]))
+    monkeypatch.setattr(module, "lists_of", lambda _frame, _format: lists)
+    service, told = penstock.Service(), []
+    frame = Frame([("value", "binary")])
+    frame.sparkSession = SparkContext(last_cancel=1)
+    publish_dataframe(service, "rows", frame)
+
+    async def read() -> None:
+        async with (
+            penstock.serve(service, "memory://here", on_violation=told.append),
+            penstock.connect("memory://here") as peer,
+            peer.subscribe("rows") as stream,
+        ):
+            with pytest.raises(PublisherFailed):
+                _ = [element async for element in stream]
+
+    trio.run(read)
+    [failure] = told
+    assert isinstance(failure, UsageError)
+    assert re.match(reason, str(failure))
+
+
 def test_foreach_batch_needs_a_run_of_trio() -> None:
     """The elements go to its tasks."""
     with pytest.raises(UsageError, match=r"inside of trio\.run"):
@@ -223,6 +265,7 @@ class Frame:
 
     def __init__(self, columns: list[tuple[str, str]], *, streaming: bool = False) -> None:
         self.dtypes = columns
+        self.sparkSession: Any = None
         self.isStreaming = streaming
 
 

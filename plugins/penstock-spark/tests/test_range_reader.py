@@ -195,7 +195,7 @@ def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) ->
     wrong = {"penstock.client.tokenFile": str(tmp_path / "wrong")}
     with served(tmp_path, count=10, token="letmein", in_memory=True) as locked:
         for options, had in (
-            (wrong, f"the credentials of penstock.client.tokenFile={tmp_path}/wrong"),
+            (wrong, f"the credentials of penstock.client.tokenFile='{tmp_path}/wrong'"),
             ({}, "a client without credentials"),
         ):
             publisher = Publisher(locked.uri, settings(locked.uri, **options).client)
@@ -210,11 +210,12 @@ def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) ->
                 with pytest.raises(UsageError) as caught:
                     call()
                 assert str(caught.value) == (
-                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile, a file with a token that the "
-                    "server knows; or penstock.client.user with penstock.client.passwordFile"
+                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile or penstock.client.tokenEnv, "
+                    "or penstock.client.user with penstock.client.passwordFile or penstock.client.passwordEnv, with what the server knows; "
+                    "its log may say more"
                 )
             publisher.close()
-    with pytest.raises(UsageError, match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile=.*wrong out"):
+    with pytest.raises(UsageError, match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile='.*wrong' out"):
         list(task(server, **wrong).read())
 
 

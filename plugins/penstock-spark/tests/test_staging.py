@@ -1,5 +1,6 @@
 """The messages of a task, and its errors when it cannot send. Without Spark: the receiver runs in a thread."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from _receiver import Receiver
+from penstock_spark._client import MOST_ELEMENT_BYTES
 from penstock_spark.sink import SinkSettings
 from penstock_spark.sink._elements import all_elements, check_columns, encoder_of
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
 import penstock
-from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
+from penstock.api import ConnectionLost, PublisherFailed, Rejected, StreamTimeout, UsageError
 
 
 def settings(receiver: Receiver | str, **options: str) -> SinkSettings:
@@ -59,6 +61,25 @@ def test_a_failure_of_the_rows_is_the_one_that_is_raised(tmp_path: Path) -> None
             commit(settings(receiver), "q", 0, [(0, "a", 1)])
 
 
+def test_an_element_that_is_too_large_is_told(tmp_path: Path) -> None:
+    """With its place and what to do. The receiver learns only that the writer failed, and the text does not send the user there."""
+    with Receiver(tmp_path) as receiver, pytest.raises(UsageError) as told:
+        stage(settings(receiver), task(3, batch=7), iter([[b"1"], [b"2", bytes(MOST_ELEMENT_BYTES), bytes(MOST_ELEMENT_BYTES + 1)]]))
+    assert str(told.value).startswith(
+        "element 3 (from 0) of partition 3 of batch 7 has 4,194,305 bytes, and a peer takes at most 4,194,304 (Limits.max_element): divide"
+    )
+    assert 'df.where("octet_length(value) <= 4194304")' in str(told.value)
+
+
+def test_arrow_rows_of_unequal_size_are_divided() -> None:
+    """The mean of a batch says nothing about its largest rows: 1,000 small ones and 12 of 1 MB."""
+    batch = _batch(value=["x"] * 1_000 + ["y" * 1_000_000] * 12)
+    elements = encoder_of("arrow")(batch)
+    assert max(map(len, elements)) <= MOST_ELEMENT_BYTES
+    assert pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in elements)["value"].to_pylist() == batch["value"].to_pylist()
+    assert len(encoder_of("arrow")(_batch(value=["y" * 5_000_000]))) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
@@ -70,6 +91,27 @@ def test_a_refusal_of_the_receiver_is_told(tmp_path: Path, options: dict[str, st
     """With the address, and what to do."""
     with Receiver(tmp_path) as receiver, pytest.raises(error, match=text):
         stage(settings(receiver, **options), task(), iter([[b"1"]]))
+
+
+def test_refused_credentials_are_told_by_their_options(tmp_path: Path) -> None:
+    """The name that the query writes under, and arguments of Python, have no part in it."""
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("of-writers\n")
+    wrong.write_text("of-nobody\n")
+    with Receiver(tmp_path, token="of-writers") as receiver:
+        for options, text in (
+            ({}, "a client without credentials"),
+            ({"penstock.client.tokenFile": str(wrong)}, f"the credentials of penstock.client.tokenFile='{wrong}'"),
+        ):
+            with pytest.raises(UsageError) as refused:
+                stage(settings(receiver, **options), task(), iter([[b"1"]]))
+            with pytest.raises(UsageError, match="does not accept"):
+                commit(settings(receiver, **options), "q", 0, [(0, "a", 1)])
+            assert f"does not accept {text}. Give penstock.client.tokenFile or " in str(refused.value)
+            assert "penstock.receive" not in str(refused.value)
+            assert "credentials=" not in str(refused.value)
+            assert "of-nobody" not in str(refused.value)
+        assert stage(settings(receiver, **{"penstock.client.tokenFile": str(right)}), task(), iter([[b"1"]])) == (1, True)
 
 
 def test_a_full_receiver_is_told(tmp_path: Path) -> None:
@@ -93,6 +135,19 @@ def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path
             commit(to, "q", 0, [(0, "a", 1)])
         receiver.log.before_publish = lambda: None
         commit(to, "q", 0, [(0, "a", 1)])
+        assert receiver.contents() == [b"1"]
+
+
+def test_a_commit_that_takes_too_long_is_told(tmp_path: Path) -> None:
+    """With the option that gives it more time. The batch is appended once all the same."""
+    may_go_on = threading.Event()
+    with Receiver(tmp_path) as receiver:
+        stage(settings(receiver), task(), iter([[b"1"]]))
+        receiver.log.before_publish = lambda: may_go_on.wait(30)
+        with pytest.raises(StreamTimeout, match=r"did not answer a commit within 0\.2 s.*penstock\.client\.readTimeoutMs"):
+            commit(settings(receiver, **{"penstock.client.readTimeoutMs": "200"}), "q", 0, [(0, "a", 1)])
+        may_go_on.set()
+        commit(settings(receiver), "q", 0, [(0, "a", 1)])
         assert receiver.contents() == [b"1"]
 
 

@@ -21,7 +21,7 @@ from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._retention import Retention
-from penstock.logs._work import PartitionState, Result, Work, works_appends
+from penstock.logs._work import MOST_TRANSACTIONS, PartitionState, Publish, Result, Work, works_appends
 
 
 class _Opened(NamedTuple):
@@ -64,6 +64,8 @@ class DiskLog(LogBase):
         self._accept_loss = accept_loss
         self._writer: DiskWriter | None = None
         self._opened: _Opened | None = None
+        # The ids whose commit has come back. The store has an id before its commit, which may still fail.
+        self._published: dict[str, None] = {}
         # One connection reads, so one thread at a time does.
         self._reading = trio.CapacityLimiter(1)
 
@@ -74,6 +76,7 @@ class DiskLog(LogBase):
         opened = self._opened = await trio.to_thread.run_sync(self._open)
         # The file may have more partitions than the arguments name, so all that goes by partition is made anew.
         self._names, self._states = tuple(opened.store.names), list(opened.store.states)
+        self._published = dict(opened.store.published)
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
         self._writer = DiskWriter(opened.store, self._deliver)
@@ -146,8 +149,7 @@ class DiskLog(LogBase):
             raise UsageError(f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`")
 
     def _is_published(self, transaction_id: str) -> bool:
-        self._check_open()
-        return self._opened is not None and transaction_id in self._opened.store.published
+        return transaction_id in self._published
 
     async def _submit(self, work: Work) -> Result:
         self._check_open()
@@ -181,7 +183,11 @@ class DiskLog(LogBase):
             self._count(ticket.work, -1)
             ticket.error = error
             ticket.result = None if error is not None else results[number]
+            if isinstance(ticket.work, Publish) and ticket.result:
+                self._published[ticket.work.transaction_id] = None
             ticket.done.set()
+        while len(self._published) > MOST_TRANSACTIONS:
+            del self._published[next(iter(self._published))]
         self._update(states)
 
     def _count(self, work: Work, sign: int) -> None:

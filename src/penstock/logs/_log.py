@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import overload
 
 from penstock.core import Source
-from penstock.logs._positions import DEFAULT_PARTITION, Place
+from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Place
 
 
 class Transaction(ABC):
@@ -23,7 +23,7 @@ class Transaction(ABC):
     async def stage(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> None:
         """Add elements that `publish` shall append. No reader sees them before. Checkpoints.
 
-        Raises LimitExceeded above 1,000,000 elements or 64 MiB in one transaction, and UsageError after `publish`.
+        Raises LimitExceeded above the bounds of the transaction, and UsageError after `publish`.
         """
 
     @abstractmethod
@@ -93,8 +93,9 @@ class Log(ABC):
         """
 
     @abstractmethod
-    def transaction(self, transaction_id: str) -> Transaction:
+    def transaction(self, transaction_id: str, *, max_elements: int = MOST_STAGED, max_bytes: int = MOST_BYTES_AT_ONCE) -> Transaction:
         """Return a new transaction. Of several transactions with one id, the first one that is published counts.
 
-        A log remembers the last 65,536 published ids.
+        It stages 1,000,000 elements and 64 MiB, or `max_elements` and `max_bytes`: staged elements are in memory.
+        A log remembers the last 65,536 published ids. Raises UsageError for bounds that are no positive integers.
         """

@@ -22,10 +22,10 @@ from penstock.logs._positions import (
     DEFAULT_PARTITION,
     MOST_AT_ONCE,
     MOST_BYTES_AT_ONCE,
+    MOST_STAGED,
     Place,
     check_elements,
     check_map,
-    check_name,
     check_partitions,
     check_range,
     not_retained,
@@ -61,7 +61,7 @@ class LogBase(Log):
 
     @abstractmethod
     def _is_published(self, transaction_id: str) -> bool:
-        """Return whether a transaction with this id has been published."""
+        """Return whether a transaction with this id has been published: its elements are kept, and readers see them."""
 
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
@@ -126,23 +126,25 @@ class LogBase(Log):
                 raise not_retained(name, position, state.earliest, state.latest)
         await self._submit(Acknowledge({self._index(name): position for name, position in checked.items()}))
 
-    def transaction(self, transaction_id: str) -> Transaction:
+    def transaction(self, transaction_id: str, *, max_elements: int = MOST_STAGED, max_bytes: int = MOST_BYTES_AT_ONCE) -> Transaction:
         self._check_open()
-        return StagedTransaction(check_name(transaction_id, "the id of a transaction"), self._index, self._publish)
+        return StagedTransaction(transaction_id, self._index, self._publish, max_elements=max_elements, max_bytes=max_bytes)
 
     # --- room
 
     async def _publish(self, work: Publish) -> bool:
+        self._check_open()
         # Before the wait for room: a second publish brings no elements, and must not wait for a reader.
         if self._is_published(work.transaction_id):
             await trio.lowlevel.checkpoint()
             return False
         await trio.lowlevel.checkpoint_if_cancelled()
-        await self._admit(work.appends)
+        await self._admit(work.appends, work.transaction_id)
+        # If the first publish of the id was on its way to the disk until now, this one is behind it and brings nothing.
         return bool(await self._submit(work))
 
-    async def _admit(self, appends: Sequence[Append]) -> None:
-        """Wait until there is room for these elements."""
+    async def _admit(self, appends: Sequence[Append], transaction_id: str | None = None) -> None:
+        """Wait until there is room for these elements, or the transaction is published by another task."""
         self._check_open()
         # Before the wait: elements that exceed a bound by themselves would wait without end.
         for each in appends:
@@ -154,7 +156,7 @@ class LogBase(Log):
             # In the order of the partitions: two transactions that wait for each other's turn would wait for ever.
             for index in sorted(each.partition for each in appends):
                 await turns.enter_async_context(self._turns[index])
-            while not self._has_room(appends):
+            while not (self._has_room(appends) or (transaction_id is not None and self._is_published(transaction_id))):
                 await self._changed.park()
                 # The log may have been closed meanwhile.
                 self._check_open()

@@ -27,7 +27,10 @@ MOST_AT_ONCE: Final = 20_000
 """Elements of one `append`: as many as may wait for the disk, so that each call fits into one group commit."""
 
 MOST_BYTES_AT_ONCE: Final = 67_108_864
-"""Bytes of one `append`: as many as may wait for the disk."""
+"""Bytes of one `append`: as many as may wait for the disk. A transaction stages as many, if it is given no other bound."""
+
+MOST_STAGED: Final = 1_000_000
+"""Elements that a transaction stages, if it is given no other bound."""
 
 
 def check_name(name: object, what: str) -> str:
@@ -84,6 +87,14 @@ def check_elements(elements: Sequence[bytes]) -> tuple[tuple[bytes, ...], int]:
             value=MOST_BYTES_AT_ONCE,
         )
     return copied, size
+
+
+def check_bound(bound: object, what: str) -> int:
+    """Return `bound` if it is an integer from 1."""
+    # True is an int for Python, and would be a bound of one.
+    if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
+        raise UsageError(f"{what} is an integer from 1, not {shown(bound)}")
+    return bound
 
 
 def check_position(position: Any, what: str) -> int:

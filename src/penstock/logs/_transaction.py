@@ -1,17 +1,13 @@
 """A transaction that stages its elements in memory."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 import trio
 
 from penstock.api import LimitExceeded, UsageError
 from penstock.logs._log import Transaction
-from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, check_elements
+from penstock.logs._positions import DEFAULT_PARTITION, check_bound, check_elements, check_name
 from penstock.logs._work import Append, Publish
-
-MOST_STAGED: Final = 1_000_000
-"""Elements that one transaction stages: with `MOST_BYTES_AT_ONCE`, the bound of its memory."""
 
 
 class StagedTransaction(Transaction):
@@ -20,8 +16,18 @@ class StagedTransaction(Transaction):
     # In memory and not on disk: the program that staged elements has been told of none of them that it is published. After a failure it
     # stages all of them again, and what it staged before must not be published with them.
 
-    def __init__(self, transaction_id: str, index: Callable[[str], int], publish: Callable[[Publish], Awaitable[bool]]) -> None:
-        self._id = transaction_id
+    def __init__(
+        self,
+        transaction_id: str,
+        index: Callable[[str], int],
+        publish: Callable[[Publish], Awaitable[bool]],
+        *,
+        max_elements: int,
+        max_bytes: int,
+    ) -> None:
+        self._id = check_name(transaction_id, "the id of a transaction")
+        self._max_elements = check_bound(max_elements, "max_elements of a transaction")
+        self._max_bytes = check_bound(max_bytes, "max_bytes of a transaction")
         self._index = index
         self._publish = publish
         self._staged: dict[int, list[bytes]] = {}
@@ -36,16 +42,17 @@ class StagedTransaction(Transaction):
         # Before the checks: between them and the change no other task may stage. And a cancel leaves the transaction as it was.
         await trio.lowlevel.checkpoint()
         self._check_open()
-        if self._count + len(copied) > MOST_STAGED or self._size + size > MOST_BYTES_AT_ONCE:
+        count, size = self._count + len(copied), self._size + size
+        if count > self._max_elements or size > self._max_bytes:
+            bound, value = ("max_elements", self._max_elements) if count > self._max_elements else ("max_bytes", self._max_bytes)
             raise LimitExceeded(
-                f"transaction {self._id!r} would stage {self._count + len(copied):,} elements of {self._size + size:,} bytes, and "
-                f"{MOST_STAGED:,} elements of {MOST_BYTES_AT_ONCE:,} bytes are allowed: publish fewer in one transaction",
-                limit="MOST_STAGED",
-                value=MOST_STAGED,
+                f"transaction {self._id!r} would stage {count:,} elements of {size:,} bytes, and {self._max_elements:,} elements of "
+                f"{self._max_bytes:,} bytes are allowed: publish fewer in one transaction, or give log.transaction(..., {bound}=) more",
+                limit=bound,
+                value=value,
             )
         self._staged.setdefault(index, []).extend(copied)
-        self._count += len(copied)
-        self._size += size
+        self._count, self._size = count, size
 
     async def publish(self) -> bool:
         appends = tuple(Append(index, tuple(each), sum(map(len, each))) for index, each in sorted(self._staged.items()))

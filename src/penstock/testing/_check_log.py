@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import trio
 import trio.testing
 
-from penstock.api import PositionNotRetained, UsageError
+from penstock.api import LimitExceeded, PositionNotRetained, UsageError
 from penstock.core import collect, subscribe
 from penstock.logs import Log, Retention
 
@@ -228,6 +228,14 @@ async def _a_transaction_is_published_once_and_whole(log: Log) -> None:
     _expect({"east": 3, "west": 1}, log.latest(), "latest() after publish()")
     _expect(_numbered(0, 3), await _collected(log, "east", 0, 3), "the published elements")
     await _expect_error(UsageError, first.stage([b"late"], partition="east"), "stage() after publish()")
+    bounded = log.transaction("batch 3", max_elements=2, max_bytes=100)
+    await bounded.stage(_numbered(0, 2), partition="west")
+    await _expect_error(LimitExceeded, bounded.stage([b"third"], partition="west"), "stage() above the max_elements of the transaction")
+    await _expect_error(
+        LimitExceeded,
+        log.transaction("batch 4", max_elements=2, max_bytes=2).stage([b"abc"], partition="west"),
+        "stage() above the max_bytes of the transaction",
+    )
 
 
 async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
@@ -238,7 +246,7 @@ async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
     _expect([b"after"], await _collected(log, "east", positions.start, positions.stop), "the element behind a cancelled append")
 
 
-async def _expect_error(kind: type[PositionNotRetained] | type[UsageError], call: Awaitable[object], what: str) -> "_Figures":
+async def _expect_error(kind: type[PositionNotRetained | UsageError | LimitExceeded], call: Awaitable[object], what: str) -> "_Figures":
     try:
         result = await call
     except kind as error:

@@ -12,6 +12,7 @@ from penstock.core import collect
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
+from penstock.runtime.service._receive import pieces
 
 
 class Writer:
@@ -148,6 +149,32 @@ async def test_staged_elements_are_bounded(autojump_clock: object) -> None:
         with pytest.raises(PublisherFailed, match=r"max_staged_bytes=50,000"):
             await writer.stage(*[bytes(1_000)] * 100)
         assert await writer.stage(*[bytes(1_000)] * 40) == {"elements": 40, "is_staged": True}
+
+
+async def test_a_batch_may_be_larger_than_one_append(tmp_path: Path) -> None:
+    """65 MiB, in one transaction of the log. Its bound is that of the receiver."""
+    rows = [bytes(2**20) for _ in range(65)]
+    async with DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        await writer.stage(*rows)
+        assert await writer.commit((0, "a", 65)) == {"is_first": True}
+        assert log.latest() == {"0": 65}
+
+
+def test_elements_are_given_to_a_transaction_in_pieces_that_it_takes() -> None:
+    """By count, and by bytes if they are large."""
+    small, large = [b"x"] * 10_001, [bytes(2**20)] * 65
+    assert [len(piece) for piece in pieces(small)] == [10_000, 1]
+    assert [len(piece) for piece in pieces(large)] == [16, 16, 16, 16, 1]
+    assert [len(piece) for piece in pieces(large[:64])] == [64]
+    assert list(pieces([])) == []
+
+
+async def test_a_batch_that_the_log_cannot_keep_is_refused_with_what_to_do(autojump_clock: object) -> None:
+    """Its retention is lower than the batch."""
+    async with Meeting(RingLog(retention=Retention(max_count=2))) as writer:
+        await writer.stage(b"1", b"2", b"3")
+        with pytest.raises(PublisherFailed, match=r"Retention\(max_count=2\).*open the log with a higher bound.*maxElementsPerTrigger"):
+            await writer.commit((0, "a", 3))
 
 
 async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(autojump_clock: object) -> None:

@@ -14,12 +14,17 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.api import AuthRefused, Credentials, Limits, UsageError
+from penstock.api import AuthRefused, Credentials, Limits, UsageError, shown
 from penstock.blocking import Peer, connect
 from penstock.plugins import Reconnect, Tls, TransportOptions
 from penstock_spark._options import Option, milliseconds, positive, text
 
 PREFIX: Final = "penstock.client."
+
+READ_TIMEOUT: Final = PREFIX + "readTimeoutMs"
+
+MOST_ELEMENT_BYTES: Final = Limits().max_element
+"""Bytes of an element: connections have the default of `Limits.max_element`, 4 MiB."""
 
 CLIENT_OPTIONS: Final = (
     Option(PREFIX + "tokenFile", text, None, "a file with the bearer token of this side"),
@@ -33,7 +38,7 @@ CLIENT_OPTIONS: Final = (
     Option(PREFIX + "tls.keyPasswordFile", text, None, "a file with the password of the key"),
     Option(PREFIX + "tls.serverName", text, None, "the name in the certificate of the server, if it is not the host of uri"),
     Option(PREFIX + "connectTimeoutMs", milliseconds, 10.0, "how long one attempt to connect may take"),
-    Option(PREFIX + "readTimeoutMs", milliseconds, 120.0, "how long the next element, or an answer, may take"),
+    Option(READ_TIMEOUT, milliseconds, 120.0, "how long the next element, or an answer, may take"),
     Option(PREFIX + "retries", positive, 8, "attempts to connect, in a row"),
 )
 """The options of a connection, for the source and for the sink."""
@@ -95,17 +100,17 @@ class ClientSettings(NamedTuple):
             return UsageError(f"the server at {uri} examines no credentials, and gets none: leave {self._shown_credentials()} out")
         had = "a client without credentials" if self._shown_credentials() is None else f"the credentials of {self._shown_credentials()}"
         return UsageError(
-            f"the server at {uri} does not accept {had}. Give {PREFIX}tokenFile, a file with a token that the server knows; or "
-            f"{PREFIX}user with {PREFIX}passwordFile"
+            f"the server at {uri} does not accept {had}. Give {PREFIX}tokenFile or {PREFIX}tokenEnv, or {PREFIX}user with "
+            f"{PREFIX}passwordFile or {PREFIX}passwordEnv, with what the server knows; its log may say more"
         )
 
     # --- inside
 
     def _shown_credentials(self) -> str | None:
         if self.user is not None:
-            return f"{PREFIX}user={self.user}"
+            return f"{PREFIX}user={shown(self.user)}"
         places = (("tokenFile", self.token_file), ("tokenEnv", self.token_env))
-        return next((f"{PREFIX}{name}={place}" for name, place in places if place is not None), None)
+        return next((f"{PREFIX}{name}={shown(place)}" for name, place in places if place is not None), None)
 
     def _tls(self) -> Tls:
         return Tls(

@@ -9,7 +9,7 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
@@ -19,7 +19,7 @@ from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.logs import Log
 from penstock.plugins import PeerIdentity
 from penstock.runtime.service._function_annotations import called_function
-from penstock.runtime.service._staging import LONGEST_ID, Attempt, BatchId, Staging
+from penstock.runtime.service._staging import ELEMENT_BYTES, LONGEST_ID, Attempt, BatchId, Staging
 
 ROWS: Final = "rows"
 """The name under which a writer publishes its elements."""
@@ -28,13 +28,19 @@ DEMAND: Final = 8_192
 """Elements that are under way from a writer, at most. They are also bounded in bytes (`Limits.window_bytes`)."""
 
 STAGED_BYTES: Final = 268_435_456
-"""The default of `max_staged_bytes`: four times what one transaction of a log takes."""
+"""The default of `max_staged_bytes`."""
 
 STAGED_SECONDS: Final = 3_600.0
 """The default of `max_staged_seconds`."""
 
-CHUNK: Final = 10_000
+PIECE: Final = 10_000
 """Elements that are given to a transaction at once; it takes 20,000."""
+
+PIECE_BYTES: Final = 67_108_864
+"""Bytes that a transaction takes at once."""
+
+LARGE_PIECE: Final = 16
+"""Elements that are given to it at once if PIECE of them have more than PIECE_BYTES. An element has 4 MiB at most."""
 
 
 @attrs.frozen
@@ -93,7 +99,8 @@ def receive(
 
     With a log as `target` each batch is appended exactly once: all of it or nothing, also if the writer repeats it after a failure.
     Elements wait in memory until their batch is committed: `max_staged_bytes` bounds them. If a batch is never committed, its
-    elements are dropped after `max_staged_seconds`, when their room is needed. Elements go to the partition of the log that the writer
+    elements are dropped after `max_staged_seconds`, when their room is needed. No other bound is on a batch, if the log can keep it, and
+    it is appended in one transaction. Elements go to the partition of the log that the writer
     names; if it names none, its partitions are spread over those of the log.
 
     With an async function as `target` it is called with each `Received`, and the peer learns that elements have arrived when the call has
@@ -108,7 +115,7 @@ def receive(
         raise UsageError(f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds")
     receiver: LogReceiver | FunctionReceiver
     if isinstance(target, Log):
-        receiver = LogReceiver(target, Staging(max_staged_bytes, max_staged_seconds))
+        receiver = LogReceiver(target, Staging(max_staged_bytes, max_staged_seconds), max_staged_bytes)
     else:
         receiver = FunctionReceiver(checked_function(name, target))
     for word, handler in (("stage", receiver.stage), ("commit", receiver.commit), ("abort", receiver.abort)):
@@ -118,9 +125,10 @@ def receive(
 class LogReceiver:
     """Takes elements into a log, exactly once."""
 
-    def __init__(self, log: Log, staging: Staging) -> None:
+    def __init__(self, log: Log, staging: Staging, max_bytes: int) -> None:
         self._log = log
         self._staging = staging
+        self._max_bytes = max_bytes
 
     async def stage(  # the ids of an attempt
         self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
@@ -156,14 +164,21 @@ class LogReceiver:
         if self._staging.is_committed(batch):
             return {"is_first": False}
         found = self._staging.find(batch, payload.attempts)
-        transaction = self._log.transaction(batch.transaction)
+        # The elements are in memory already, within `max_staged_bytes`. A lower bound would refuse a batch that was taken whole.
+        most = max(1, self._max_bytes // ELEMENT_BYTES)
+        transaction = self._log.transaction(batch.transaction, max_elements=most, max_bytes=self._max_bytes)
         try:
             # In the order of the partitions of the batch, by which `find` has sorted.
             for attempt in found:
-                for at in range(0, len(attempt.elements), CHUNK):
-                    await transaction.stage(attempt.elements[at : at + CHUNK], partition=attempt.into)
+                for piece in pieces(attempt.elements):
+                    await transaction.stage(piece, partition=attempt.into)
             is_first = await transaction.publish()
-        except (LimitExceeded, LogError) as error:
+        except LimitExceeded as error:
+            raise PublicError(
+                f"batch {batch.batch} was not committed: {error}. For the writer: write smaller batches (maxElementsPerTrigger of the "
+                "source), or several writes"
+            ) from error
+        except LogError as error:
             # The peer must act, or its operator: the text says how.
             raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
         # Only when the log has it: after a failure the batch is still staged, and can be committed when there is room.
@@ -214,6 +229,16 @@ class FunctionReceiver:
         _batch_id(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
+
+
+def pieces(elements: list[bytes]) -> Iterator[Sequence[bytes]]:
+    """Yield `elements` in pieces that a transaction takes at once."""
+    for at in range(0, len(elements), PIECE):
+        piece = elements[at : at + PIECE]
+        if sum(map(len, piece)) <= PIECE_BYTES:
+            yield piece
+        else:
+            yield from (piece[start : start + LARGE_PIECE] for start in range(0, len(piece), LARGE_PIECE))
 
 
 def check_bytes(size: object) -> None:

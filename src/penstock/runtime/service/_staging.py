@@ -135,8 +135,9 @@ class Staging:
         self._drop_all(each for each in self._attempts if each.began <= attempt.began - self._max_seconds)
         if self.size + size > self._max_bytes:
             raise LimitExceeded(
-                f"batches that are not committed yet would take {self.size + size:,} bytes here, and receive(max_staged_bytes="
-                f"{self._max_bytes:,}) are allowed: write smaller batches (maxElementsPerTrigger of the source), or give the receiver more",
+                f"batches that are not committed yet would take {self.size + size:,} bytes here, and "
+                f"receive(max_staged_bytes={self._max_bytes:,}) are allowed: write smaller batches (maxElementsPerTrigger of the source) "
+                "or several writes, or give the receiver a higher max_staged_bytes",
                 limit="max_staged_bytes",
                 value=self._max_bytes,
             )

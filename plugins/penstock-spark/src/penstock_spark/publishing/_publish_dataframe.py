@@ -10,6 +10,7 @@ from uuid import uuid4
 import trio
 
 from penstock_spark.publishing._rows import check_format, lists_of
+from penstock_spark.sink import check_sizes
 
 MOST_JOBS: Final = 16
 """Subscribers that wait for Spark at a time. Each takes a thread while it waits; further ones wait for a thread."""
@@ -36,16 +37,20 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
     holds one partition for each subscriber, so give a large DataFrame many partitions.
 
     ``value_format="raw"`` takes one column, ``value``, of type binary or string; ``json`` and ``arrow`` take all columns, as the sink does.
+    If a row cannot be an element, because it is null or too large, the stream fails. ``serve(on_violation=…)`` gets the UsageError with the
+    reason; without it the reason is logged. Subscribers learn that the publisher failed.
     Raises UsageError for a DataFrame that cannot be written so, for one of a streaming query, and for a name that is taken.
     """
     check_format(frame, value_format)
     limiter = trio.CapacityLimiter(MOST_JOBS)
 
     async def rows() -> AsyncIterator[list[bytes]]:
-        run = SparkRun(frame.sparkSession, lists_of(frame, value_format))
+        run, count = SparkRun(frame.sparkSession, lists_of(frame, value_format)), 0
         try:
             # abandon_on_cancel: the thread waits for Spark, which is then told to stop. The abandoned call ends with that error.
             while (found := await trio.to_thread.run_sync(run.next, abandon_on_cancel=True, limiter=limiter)) is not None:
+                check_sizes(found, count, f"the DataFrame {name!r}")
+                count += len(found)
                 yield found
         finally:
             with trio.CancelScope(shield=True):

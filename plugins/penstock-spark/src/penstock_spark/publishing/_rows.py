@@ -2,12 +2,13 @@
 
 `mapInArrow` makes the elements on the workers, and packs those of each batch of rows into one row, because a row of Spark costs Python much
 more than an element.
+If a worker finds a row that cannot be an element, the packed row has the text of the error: Spark would bury it in a text of Java.
 `toLocalIterator` computes one partition at a time, when it is reached.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -15,6 +16,12 @@ from penstock.api import UsageError
 from penstock_spark.sink import check_columns, encoder_of
 
 PACKED = "packed BINARY"
+
+ELEMENTS: Final = "elements"
+"""The name of the column if a packed row has elements."""
+
+FAILED: Final = "failed"
+"""Its name if the row has the text of an error."""
 
 
 def check_format(frame: Any, value_format: str) -> None:
@@ -39,15 +46,26 @@ def pack(value_format: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     encode = encoder_of(value_format)
     for batch in batches:
         if batch.num_rows:
-            elements = pa.array(encode(batch), pa.large_binary())
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, pa.schema([("elements", pa.large_binary())])) as writer:
-                writer.write_batch(pa.record_batch([elements], names=["elements"]))
-            yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["packed"])
+            try:
+                elements = encode(batch)
+            except UsageError as error:
+                yield _packed(pa.array([str(error)], pa.string()), FAILED)
+                return
+            yield _packed(pa.array(elements, pa.large_binary()), ELEMENTS)
 
 
 def unpack(packed: bytes) -> list[bytes]:
-    """Return the elements of a row of `pack`."""
+    """Return the elements of a row of `pack`. Raises UsageError if a worker could not make them."""
     with pa.ipc.open_stream(packed) as reader:
-        found: list[bytes] = reader.read_all().column(0).to_pylist()
+        table = reader.read_all()
+    found: list[Any] = table.column(0).to_pylist()
+    if table.schema.names == [FAILED]:
+        raise UsageError(found[0])
     return found
+
+
+def _packed(values: pa.Array, name: str) -> pa.RecordBatch:
+    batch, sink = pa.record_batch([values], names=[name]), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["packed"])

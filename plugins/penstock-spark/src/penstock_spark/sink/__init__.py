@@ -3,7 +3,7 @@
 Spark's workers import this package.
 """
 
-from penstock_spark.sink._elements import check_columns, encoder_of
+from penstock_spark.sink._elements import check_columns, check_sizes, encoder_of
 from penstock_spark.sink._settings import SINK_OPTIONS, SinkSettings
 from penstock_spark.sink._writers import BatchWriter, Staged, StreamWriter, batch_writer, stream_writer
 
@@ -15,6 +15,7 @@ __all__ = [
     "StreamWriter",
     "batch_writer",
     "check_columns",
+    "check_sizes",
     "encoder_of",
     "stream_writer",
 ]

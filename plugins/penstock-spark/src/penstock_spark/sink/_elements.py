@@ -1,23 +1,19 @@
 """Rows of Spark become elements: bytes, as the receiver gets them."""
 
-import base64
-import json
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from penstock.api import UsageError
+from penstock_spark._client import MOST_ELEMENT_BYTES
+from penstock_spark.sink._json_elements import EXPRESSION, json_elements
 from penstock_spark.sink._settings import ARROW, JSON, RAW
 
 ARROW_BYTES: Final = 1_000_000
-"""Bytes of an element with rows as Arrow, about. A connection takes elements of up to 4 MiB."""
+"""Bytes of an element with rows as Arrow, about, if the rows have the mean size. A connection takes elements of up to 4 MiB."""
 
 Encode = Callable[[pa.RecordBatch], Sequence[bytes]]
-
-_EXPRESSION: Final = 'df.selectExpr("to_json(struct(*)) AS value")'
 
 
 def check_columns(columns: Sequence[tuple[str, str]], value_format: str) -> None:
@@ -27,7 +23,7 @@ def check_columns(columns: Sequence[tuple[str, str]], value_format: str) -> None
         found = ", ".join(f"{name} {kind}" for name, kind in columns)
         raise UsageError(
             f"the sink writes one column, value, of type binary or string, and the DataFrame has: {found}. Make that column, as in "
-            f'{_EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns'
+            f'{EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns'
         )
     if not names or len({name.lower() for name in names}) < len(names):
         raise UsageError(f"the DataFrame has the columns {', '.join(names) or '(none)'}; it needs columns with different names")
@@ -50,15 +46,10 @@ def raw_elements(batch: pa.RecordBatch) -> list[bytes]:
     return found
 
 
-def json_elements(batch: pa.RecordBatch) -> list[bytes]:
-    """Return a JSON object for each row."""
-    return [json.dumps(row, default=_plain, ensure_ascii=False, separators=(",", ":")).encode() for row in batch.to_pylist()]
-
-
 def arrow_elements(batch: pa.RecordBatch) -> list[bytes]:
     """Return the rows as Arrow IPC streams of about ARROW_BYTES each."""
     rows = max(1, batch.num_rows * ARROW_BYTES // max(1, batch.nbytes))
-    return [_ipc(batch.slice(at, rows)) for at in range(0, batch.num_rows, rows)]
+    return [element for at in range(0, batch.num_rows, rows) for element in _streams(batch.slice(at, rows))]
 
 
 def all_elements(batches: Iterator[pa.RecordBatch], encode: Encode) -> Iterator[Sequence[bytes]]:
@@ -68,19 +59,34 @@ def all_elements(batches: Iterator[pa.RecordBatch], encode: Encode) -> Iterator[
             yield encode(batch)
 
 
+def check_sizes(elements: Sequence[bytes], first: int, where: str) -> None:
+    """Raise UsageError for an element that no peer takes. `first` is the place of the first one in `where`.
+
+    The connection refuses it as well, but only the other side and the log of this process learn why.
+    """
+    if max(map(len, elements), default=0) <= MOST_ELEMENT_BYTES:
+        return
+    place, size = next((place, len(each)) for place, each in enumerate(elements, first) if len(each) > MOST_ELEMENT_BYTES)
+    raise UsageError(
+        f"element {place:,} (from 0) of {where} has {size:,} bytes, and a peer takes at most {MOST_ELEMENT_BYTES:,} "
+        "(Limits.max_element): divide its row among several rows, or leave such rows out, as in "
+        f'df.where("octet_length(value) <= {MOST_ELEMENT_BYTES}")'
+    )
+
+
+def _streams(batch: pa.RecordBatch) -> list[bytes]:
+    """Return the rows as one stream, or as several if one would be larger than a connection takes."""
+    element = _ipc(batch)
+    # Rows may be much larger than the mean.
+    if len(element) <= MOST_ELEMENT_BYTES or batch.num_rows == 1:
+        return [element]
+    half = batch.num_rows // 2
+    return _streams(batch.slice(0, half)) + _streams(batch.slice(half))
+
+
 def _ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     found: bytes = sink.getvalue().to_pybytes()
     return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise UsageError(f"a value of type {type(value).__name__} has no JSON here: make the text yourself, as in {_EXPRESSION}")

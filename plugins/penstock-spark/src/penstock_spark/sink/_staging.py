@@ -12,7 +12,9 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from penstock.api import ConnectionLost, PublisherFailed, Rejected
+from penstock.api import AuthRefused, ConnectionLost, PublisherFailed, Rejected, StreamTimeout
+from penstock_spark._client import READ_TIMEOUT
+from penstock_spark.sink._elements import check_sizes
 from penstock_spark.sink._settings import EXACTLY_ONCE, SinkSettings
 
 ROWS: Final = "rows"
@@ -42,14 +44,16 @@ class Answer(NamedTuple):
 class Rows:
     """The elements of a task, as an iterable for one subscription. `count` and `error` tell how far it came."""
 
-    def __init__(self, elements: Iterator[Sequence[bytes]]) -> None:
+    def __init__(self, elements: Iterator[Sequence[bytes]], where: str) -> None:
         self._elements = elements
+        self._where = where
         self.count = 0
         self.error: BaseException | None = None
 
     def __call__(self) -> Iterator[bytes]:
         try:
             for each in self._elements:
+                check_sizes(each, self.count, self._where)
                 self.count += len(each)
                 yield from each
         except Exception as error:  # boundary: the rows come from the user's query. `stage` raises it
@@ -62,7 +66,7 @@ def stage(settings: SinkSettings, task: TaskId, elements: Iterator[Sequence[byte
     first = next(elements, None)
     if first is None:
         return Answer(0, is_staged=True)
-    rows = Rows(chain([first], elements))
+    rows = Rows(chain([first], elements), f"partition {task.partition} of batch {task.batch}")
     words: dict[str, Any] = task._asdict()
     if settings.partition:
         words["into"] = settings.partition
@@ -116,13 +120,22 @@ def _ask(settings: SinkSettings, word: str, payload: dict[str, Any]) -> None:
             raise _explained(settings, error) from error
         except Rejected as error:
             raise _refused(settings, error) from error
+        except StreamTimeout as error:
+            raise StreamTimeout(
+                f"the receiver {settings.stream!r} at {settings.uri} did not answer a {word} within {settings.client.read_timeout:g} s: a "
+                f"large batch takes its disk longer. Give {READ_TIMEOUT} more, or write smaller batches, and start the query again: it "
+                "repeats the batch, and what was committed is not appended again"
+            ) from error
 
 
 def _explained(settings: SinkSettings, error: Exception) -> Exception:
     return type(error)(f"the receiver {settings.stream!r} at {settings.uri}: {error}")
 
 
-def _refused(settings: SinkSettings, error: Rejected) -> Rejected:
+def _refused(settings: SinkSettings, error: Rejected) -> Exception:
+    # Not the text of the error: it names an argument of Python, and the name that the query writes under is not in question.
+    if isinstance(error, AuthRefused):
+        return settings.client.refused(settings.uri, error)
     return Rejected(
         f"{settings.uri} did not let this query write under {settings.stream!r}: {error}. Its service needs "
         f"penstock.receive(service, {settings.stream!r}, log), and must let this client open it"

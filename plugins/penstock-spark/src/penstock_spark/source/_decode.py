@@ -10,19 +10,17 @@ Rules of this file:
 """
 
 import importlib
-import io
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.json
 
-from penstock.api import PenstockError, ProtocolError, UsageError, shown
+from penstock.api import PenstockError, ProtocolError, UsageError
 from penstock.plugins import build_registry
 from penstock_spark.source._fitting import fitting
+from penstock_spark.source._json_rows import JsonRows
 from penstock_spark.source._runs import Runs, bytes_column
 
 MOST_MAPS: Final = 64
@@ -156,7 +154,7 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
     if value_format == "arrow":
         return ArrowDecoder(fields)
     if value_format == "json":
-        return RowDecoder(fields, _JsonRows(fields, kind).load_all)
+        return RowDecoder(fields, JsonRows(fields).load_all)
     if value_format == "msgpack":
         return RowDecoder(fields, _MsgpackRows(fields, kind).load_all)
     loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
@@ -197,67 +195,6 @@ def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[
     # Names of columns need not be names in Python.
     row = msgspec.defstruct("Row", attributes, rename={f"f{index}": field.name for index, field in enumerate(fields)}, gc=False)
     return msgspec.msgpack.Decoder(row).decode
-
-
-class _JsonRows:
-    """JSON objects, read by Arrow in one piece; by Python if there is a column of maps, which Arrow cannot read from JSON."""
-
-    def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:
-        self._kind = kind
-        self._has_maps = _has_maps(kind)
-        schema = pa.schema([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
-        self._schema = schema
-        read = pa.schema([field.with_type(_as_written(field.type)) for field in schema])
-        self._is_converted = read != schema
-        self._options = pa.json.ParseOptions(explicit_schema=read, newlines_in_values=False, unexpected_field_behavior="ignore")
-
-    def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
-        if self._has_maps:
-            return pa.array([fitting(value, self._kind) for value in _mappings([json.loads(element) for element in elements])], self._kind)
-        elements = [*elements]  # they are looked at twice, and those of a run are cut out each time
-        lines = elements if all(map(_is_line, elements)) else [each if _is_line(each) else _as_line(each) for each in elements]
-        joined = b"\n".join(lines)
-        reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
-        table = pa.json.read_json(io.BytesIO(joined), reading, self._options).select(self._schema.names).combine_chunks()
-        if table.num_rows != len(elements):
-            raise ProtocolError("an element has to be one JSON object")
-        if self._is_converted:
-            table = table.cast(self._schema)
-        return pa.StructArray.from_arrays(
-            [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns], fields=list(self._schema)
-        )
-
-
-def _has_maps(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return True
-    return any(_has_maps(kind.field(index).type) for index in range(kind.num_fields))
-
-
-def _as_written(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which Arrow is to read a column of JSON: a date is a text, ``"2026-01-02"``, also inside of others.
-
-    Arrow itself reads a date from a number of days alone: a text would be refused, and an id would become a date in silence.
-    """
-    if pa.types.is_date(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_as_written(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_written(field.type)) for field in kind])
-    return kind
-
-
-def _is_line(element: bytes) -> bool:
-    # A text between braces cannot go on in the next line: a string may not have a raw line break, and `}` is not followed by `{`.
-    return element[:1] == b"{" and element[-1:] == b"}" and b"\n" not in element
-
-
-def _as_line(element: bytes) -> bytes:
-    value = json.loads(element)
-    if not isinstance(value, dict):
-        raise ProtocolError(f"an element has to be a JSON object, not {shown(value)}")
-    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _mappings(values: list[Any]) -> list[Any]:
