@@ -265,11 +265,8 @@ class Plan:
         return True
 
     def _with_addresses(self, parts: Sequence[Range]) -> list[tuple[Range, tuple[str, ...]]]:
-        return [(each, self._addresses((each.stream, each.partition))) for each in parts]
-
-    def _addresses(self, key: Key) -> tuple[str, ...]:
-        facts = self._facts.get(key)
-        return (facts.addresses if facts is not None else ()) or (self._settings.uri,)
+        addresses = {key: facts.addresses for key, facts in self._facts.items()}
+        return [(each, addresses.get((each.stream, each.partition)) or (self._settings.uri,)) for each in parts]
 
 
 def _shown(key: Key) -> str:
