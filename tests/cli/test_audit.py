@@ -79,7 +79,7 @@ def test_a_sound_record_has_status_0_and_its_reports(
         "1,000 rows of 2 subscriptions: 5,000 elements, 40,000 bytes",
         "1 streams without an end, 7 lost rows",
         "3 rows were written and are not here: a (x.py, pid 1 on here)",
-        "4 processes did not end, so their last rows may be missing: a\\x1b, b, c, …",
+        "4 processes did not end, and the last rows may be missing: a\\x1b, b, c, …",
         "no violations",
     ]
     assert err == "starting Spark\n"  # a line each five seconds, without a terminal

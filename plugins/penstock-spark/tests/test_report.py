@@ -109,7 +109,7 @@ def test_a_process_that_did_not_end_is_named(tmp_path: Path) -> None:
     assert report["lost"]["total"] == 0
     (advice,) = report["lost"]["advice"]
     assert "rotate_seconds (60 by default)" in advice
-    assert "1 processes did not end: 0000000000000001 (play.py, pid 7 on here)" in page_of(report, "x")
+    assert "1 process did not end: 0000000000000001 (play.py, pid 7 on here)" in page_of(report, "x")
 
 
 def test_more_rows_than_an_ended_process_wrote_are_told(tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ def test_more_rows_than_an_ended_process_wrote_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "ended", "text"),
     [
-        (0, None, r"1 processes did not end: .* 0000000000000001 \(play\.py, pid 7 on here\)$"),
-        (700, 2, "rocesses wrote 700 rows here, and their files are gone"),
-        (0, 2, "ecord some with: penstock record"),
+        (0, None, r"1 process did not end: .* 0000000000000001 \(play\.py, pid 7 on here\)$"),
+        (700, 2, "Processes wrote 700 rows here, and their files are gone"),
+        (0, 2, "Record some with: penstock record"),
     ],
 )
 def test_a_folder_with_processes_alone_tells_what_became_of_them(tmp_path: Path, rows: int, ended: int | None, text: str) -> None:

@@ -91,7 +91,8 @@ def _summary(report: dict[str, Any]) -> list[str]:
             f"{lost['rows_not_here']:,} rows were written and are not here: {_names(each['process'] for each in lost['processes'])}"
         )
     if unended["processes"]:
-        lines.append(f"{unended['processes']:,} processes did not end, so their last rows may be missing: {_names(unended['first'])}")
+        noun = "process" if unended["processes"] == 1 else "processes"
+        lines.append(f"{unended['processes']:,} {noun} did not end, and the last rows may be missing: {_names(unended['first'])}")
     for rule, found in report["violations"].items():
         first = found["first"][0]
         lines.append(f"rule {rule}: {found['text']}: {found['subscriptions']:,} subscriptions, {found['rows']:,} rows")

@@ -145,8 +145,9 @@ def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
     unended = [facts for facts in processes if facts["ended"] is None]
     if unended:
         names = ", ".join(named(facts) for facts in unended[:LISTED])
+        noun = "process" if len(unended) == 1 else "processes"
         texts.append(
-            f"{len(unended)} processes did not end: they still run, or were killed before their first file was whole, "
+            f"{len(unended)} {noun} did not end: still running, or killed before the first file was whole, "
             f"and then their rows are lost: {names}{', …' if len(unended) > LISTED else ''}"
         )
     rows = sum(map(itemgetter("rows"), processes))

@@ -103,7 +103,8 @@ def _who(line: dict[str, Any]) -> str:
 def _unended(unended: dict[str, Any]) -> str:
     if not unended["processes"]:
         return ""
-    return f"<p>{unended['processes']:,} processes did not end: {escape(', '.join(unended['first']))}</p>"
+    noun = "process" if unended["processes"] == 1 else "processes"
+    return f"<p>{unended['processes']:,} {noun} did not end: {escape(', '.join(unended['first']))}</p>"
 
 
 def _process(facts: dict[str, Any]) -> dict[str, Any]:
