@@ -290,7 +290,8 @@ SPARK = "plugins/penstock-spark"  # its session installs 600 MB
 def spark(session: nox.Session) -> None:
     """The tests of plugins/penstock-spark, on a Spark session of this machine with two tasks at once. Needs Java 17."""
     _prepare_spark(session)
-    session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, f"{SPARK}/tests", *session.posargs)
+    # Two sessions of Spark side by side: most of the time is spent on waiting for the one or the other.
+    session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, *SHARED, f"{SPARK}/tests", *session.posargs)
 
 
 @nox.session(python=MAIN, default=False)
