@@ -128,7 +128,8 @@ def main() -> None:
     """Print a table."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # Spark's processes import the null source
+    # Spark's processes import the null source.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
     builder = SparkSession.builder.master("local[2,4]")
     for name, value in (SETTINGS | {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}).items():
         builder = builder.config(name, value)
