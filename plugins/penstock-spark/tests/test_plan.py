@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 from penstock_spark.source._counted_plan import CountedPlan
-from penstock_spark.source._offsets import Facts, Key, Offset, Range, ranges_between, read_places, share, share_bytes
+from penstock_spark.source._offsets import (
+    ENOUGH,
+    TASKS,
+    Facts,
+    Key,
+    Offset,
+    Range,
+    ranges_between,
+    read_places,
+    share,
+    share_bytes,
+    shared_out,
+)
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._settings import SourceSettings
 
@@ -82,6 +94,45 @@ def test_ranges_are_cut_into_at_least_as_many_parts() -> None:
     assert [part.digest for part in parts if part.partition == "east"] == ["", "", "", "", "", "digest"]
     assert ranges_between(end, end, 8) == []
     assert len(ranges_between(Offset({EAST: 0}), Offset({EAST: 3}), 100)) == 3
+
+
+def of_streams(counts: Sequence[int]) -> list[tuple[Range, tuple[str, ...]]]:
+    return [(Range(f"s{number}", "0", 5, 5 + count), ("tcp://a",)) for number, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize(
+    ("counts", "least", "tasks"),
+    [
+        pytest.param([1] * 1_000, 1, 33, id="one element each"),
+        pytest.param([100] * 2_000, 1, 33, id="small ones"),
+        pytest.param([100] * 2_000, 100, 100, id="minPartitions"),
+        pytest.param([1_000_000, *[1] * 199], 1, 2, id="a large one and small ones"),
+        pytest.param([*[1] * 100, 1_000_000, *[1] * 99], 1, 2, id="a large one between small ones"),
+        pytest.param([1_000_000, *[1] * 199], 3, 200, id="too few tasks would be left"),
+        pytest.param([ENOUGH // 2] * 1_000, 1, 500, id="two make enough"),
+        pytest.param([ENOUGH + 1] * 100, 1, 100, id="large ones"),
+        pytest.param([1] * TASKS, 1, TASKS, id="as many as tasks"),
+        pytest.param([1, 1], 1, 2, id="two"),
+        pytest.param([], 1, 0, id="none"),
+    ],
+)
+def test_small_ranges_share_a_task(counts: list[int], least: int, tasks: int) -> None:
+    """Each range is in one task, and no task with several has more than is enough."""
+    ranges = of_streams(counts)
+    found = shared_out(ranges, least)
+    assert len(found) == tasks
+    assert sorted(part for parts, _ in found for part in parts) == sorted(part for part, _ in ranges)
+    for parts, _ in found:
+        assert len(parts) == 1 or sum(each.stop - each.start for each in parts) <= ENOUGH
+
+
+def test_ranges_at_different_addresses_do_not_share_a_task() -> None:
+    """A task has one connection."""
+    ranges = [(part, (f"tcp://{number % 2}",)) for number, (part, _) in enumerate(of_streams([1] * 1_000))]
+    found = shared_out(ranges, 1)
+    addresses = dict(ranges)
+    assert all(addresses[part] == where for parts, where in found for part in parts)
+    assert len(found) == 34
 
 
 def test_offsets_are_what_spark_keeps() -> None:

@@ -9,12 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from _server import Served, element_at, served
+from penstock_spark._client import ClientSettings
+from penstock_spark._connection import Connection
 from penstock_spark.source import _range_reader
 from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._publisher import Publisher, digest_of
 from penstock_spark.source._range_reader import LEAST_ROWS, LONGEST_WAIT, Batches, Task
+from penstock_spark.source._readers import PenstockReader
 from penstock_spark.source._settings import SourceSettings
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.api import ConnectionLost, ProtocolError, UsageError
 
@@ -28,7 +32,7 @@ def settings(uri: str = "tcp://127.0.0.1:1", **options: str) -> SourceSettings:
 
 
 def task(server: Served, part: Range = PART, **options: str) -> Task:
-    return Task(settings(server.uri, **options), RAW, part, (server.uri,))
+    return Task(settings(server.uri, **options), RAW, (part,), (server.uri,))
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +100,56 @@ def test_large_elements_behind_small_ones_arrive(tmp_path: Path) -> None:
     assert table["value"].nbytes > 80 << 20
 
 
+def test_a_task_reads_all_its_ranges_over_one_connection(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order. A task that is closed in between leaves the connection."""
+    made: list[Connection] = []
+
+    class Kept(Connection):
+        def __init__(self, client: ClientSettings) -> None:
+            super().__init__(client)
+            made.append(self)
+
+    monkeypatch.setattr(_range_reader, "Connection", Kept)
+    parts = tuple(Range("orders", str(number % 2), 100 * number, 100 * number + 50) for number in range(40))
+    reading = Task(settings(server.uri), RAW, parts, (server.uri,))
+    rows = [row for batch in reading.read() for row in batch.to_pylist()]
+    assert [(row["partition"], row["offset"]) for row in rows] == [
+        (part.partition, position) for part in parts for position in range(part.start, part.stop)
+    ]
+    assert all(row["value"] == element_at("fixed", int(row["partition"]), row["offset"]) for row in rows)
+    half = reading.read()
+    next(half)
+    half.close()
+    assert [(each.made, each.is_open_to(server.uri)) for each in made] == [(1, False)] * 2
+
+
+def test_a_connection_that_is_lost_between_two_ranges_is_made_again(tmp_path: Path) -> None:
+    """Each range begins where it was planned to."""
+    parts = tuple(Range("orders", "0", first, first + 500) for first in range(0, 20_000, 500))
+    with served(tmp_path, count=20_000) as server:
+        options = {"penstock.client.retries": "50"}  # on a busy machine a server takes long to start again
+        reading = Task(settings(server.uri, **options), RAW, parts, (server.uri,)).read()
+        offsets = next(reading)["offset"].to_pylist()
+        server.kill()
+        server.start()
+        offsets += [at for batch in reading for at in batch["offset"].to_pylist()]
+        assert offsets == list(range(20_000))
+
+
+def test_a_query_over_many_partitions_has_few_tasks(tmp_path: Path) -> None:
+    """With a task for each of them Spark would need minutes. Those of publishers that keep nothing wait, so they do not share one."""
+    schema = from_arrow_schema(RAW)
+    with served(tmp_path, count=5, partitions=100, in_memory=True) as server:
+        whole = PenstockReader(settings(server.uri), schema)
+        tasks = whole.partitions()
+        assert len(tasks) == 34
+        values = [value for each in tasks for batch in whole.read(each) for value in batch["value"].to_pylist()]
+        assert sorted(values) == sorted(element_at("fixed", partition, position) for partition in range(100) for position in range(5))
+        hot = {"uri": server.uri, "streams": ",".join(f"s{number}" for number in range(100)), "delivery": "atMostOnce"}
+        reader = PenstockReader(SourceSettings.of(hot | {"maxElementsPerTrigger": "100"}), schema)
+        assert len(reader.partitions()) == 100
+
+
 def test_other_content_than_the_driver_has_seen_is_refused(server: Served) -> None:
     """The digest of the last element of the range decides."""
     digest = digest_of(element_at("fixed", 1, 9_999))
@@ -157,7 +211,7 @@ def test_a_task_gives_up_if_no_server_answers() -> None:
         uri = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         options = {"penstock.client.retries": "1"}
         with pytest.raises(ConnectionLost, match="no server answers"):
-            list(Task(settings(uri, **options), RAW, PART, (uri,)).read())
+            list(Task(settings(uri, **options), RAW, (PART,), (uri,)).read())
 
 
 def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None:

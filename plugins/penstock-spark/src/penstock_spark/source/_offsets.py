@@ -11,13 +11,21 @@ Rules of this file:
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from penstock.api import UsageError, shown
 
+T = TypeVar("T", bound=Hashable)
+
 FORMAT: Final = 1
 """The version of an offset. Another one is refused: it was written by another version of this package."""
+
+TASKS: Final = 32
+"""Tasks of a batch, before ranges share one: more than most machines have cores."""
+
+ENOUGH: Final = 16_384
+"""Elements of the ranges that share a task, at most: reading them takes some 10 ms."""
 
 Key: TypeAlias = tuple[str, str]
 """A stream, and one of its partitions."""
@@ -130,6 +138,32 @@ def ranges_between(start: Offset, end: Offset, least: int) -> list[Range]:
             whole.append(Range(*key, begin, stop, end.digests.get(key, "")))
     total = sum(each.stop - each.start for each in whole)
     return [part for each in whole for part in _cut(each, _parts(each, total, least, len(whole)))]
+
+
+def shared_out(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tuple[Range, ...], T]]:
+    """Return the ranges of each task: small ones with the same addresses share one, but there are at least `least` tasks.
+
+    A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23 s on two cores.
+    """
+    count = sum(each.stop - each.start for each, _ in ranges)
+    most = min(ENOUGH, count // max(TASKS, least))
+    tasks: list[tuple[list[Range], T]] = []
+    counts: list[int] = []
+    newest: dict[T, int] = {}
+    for part, addresses in ranges:
+        size = part.stop - part.start
+        at = newest.get(addresses)
+        if at is not None and counts[at] + size <= most:
+            tasks[at][0].append(part)
+            counts[at] += size
+            continue
+        if size <= most:
+            newest[addresses] = len(tasks)
+        tasks.append(([part], addresses))
+        counts.append(size)
+    if len(tasks) < least:
+        return [((part,), addresses) for part, addresses in ranges]
+    return [(tuple(parts), addresses) for parts, addresses in tasks]
 
 
 def _parts(each: Range, total: int, least: int, ranges: int) -> int:

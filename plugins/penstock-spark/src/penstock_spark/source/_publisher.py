@@ -11,12 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, TypeVar
 
 from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
 from penstock.blocking import Peer
 from penstock_spark._client import ClientSettings
+from penstock_spark._connection import Connection
 from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Facts, Key
 
@@ -41,11 +41,13 @@ class Publisher:
         self._uri = uri
         self._client = client
         self._subscription = subscription
-        self._block: AbstractContextManager[Peer] | None = None
-        self._peer: Peer | None = None
+        self._connection = Connection(client)
         self._turn = 0
-        self.epoch: int = 0
+
+    @property
+    def epoch(self) -> int:
         """The number of connections that were made."""
+        return self._connection.made
 
     def names(self, pattern: str) -> tuple[str, ...]:
         """Return the names of the published logs that match `pattern`, by the description of the server. Raises UsageError without one."""
@@ -92,10 +94,7 @@ class Publisher:
 
     def close(self) -> None:
         """Leave the connection."""
-        block, self._block, self._peer = self._block, None, None
-        if block is not None:
-            with suppress(Rejected):  # the reason of a connection that is over already
-                block.__exit__(None, None, None)
+        self._connection.close()
 
     # --- inside
 
@@ -122,25 +121,14 @@ class Publisher:
 
     def _ask_twice(self, call: Callable[[Peer], T]) -> T:
         """Call `call`, and once more with a new connection if this one was lost: it may have been idle for too long."""
-        if self._peer is not None:
-            self._peer.run(0)  # a goodbye may have arrived since the last poll
-            if not self._peer.is_connected:
-                self.close()
-        is_new = self._peer is None
+        is_new = not self._connection.is_open_to(self._uri)
         try:
-            return call(self._connected())
+            return call(self._connection.peer(self._uri))
         except ConnectionLost:
             self.close()
             if is_new:
                 raise
-        return call(self._connected())
-
-    def _connected(self) -> Peer:
-        if self._peer is None:
-            self._block = self._client.connect(self._uri)
-            self._peer = self._block.__enter__()
-            self.epoch += 1
-        return self._peer
+        return call(self._connection.peer(self._uri))
 
 
 def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:

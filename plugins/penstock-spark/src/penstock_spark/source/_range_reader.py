@@ -1,4 +1,4 @@
-"""The executor's half: a task reads its range, and hands it to Spark in Arrow batches.
+"""The executor's half: a task reads its ranges, and hands them to Spark in Arrow batches.
 
 Rules of this file:
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout
 from penstock.blocking import Peer
+from penstock_spark._connection import Connection
 from penstock_spark.source._columns import required_of
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
@@ -122,12 +123,31 @@ class Batches:
 
 
 class Task(NamedTuple):
-    """A range, and the addresses where it can be read."""
+    """The ranges of a task, and the addresses where they can be read."""
+
+    settings: SourceSettings
+    schema: pa.Schema
+    parts: tuple[Range, ...]
+    addresses: tuple[str, ...]
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of all ranges, one range after the other, over one connection."""
+        connection = Connection(self.settings.client)
+        try:
+            for part in self.parts:
+                yield from RangeReader(self.settings, self.schema, part, self.addresses, connection).read()
+        finally:
+            connection.close()
+
+
+class RangeReader(NamedTuple):
+    """Reads one range."""
 
     settings: SourceSettings
     schema: pa.Schema
     part: Range
     addresses: tuple[str, ...]
+    connection: Connection
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the range. Raises ProtocolError if the publisher does not send all of it."""
@@ -174,12 +194,13 @@ class Task(NamedTuple):
 
     @contextmanager
     def _connected(self, address: str) -> Iterator[Peer]:
-        client = self.settings.client
         try:
-            with client.connect(address) as peer:
-                yield peer
+            yield self.connection.peer(address)
         except AuthRefused as refused:
-            raise client.refused(address, refused) from refused
+            raise self.settings.client.refused(address, refused) from refused
+        except ConnectionLost:
+            self.connection.close()
+            raise
 
     def _read_from(self, address: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         if batches.position == self.part.stop:

@@ -1,6 +1,6 @@
 """What Spark calls: the reader of a streaming query, and that of a batch query."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,18 +10,18 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from penstock_spark.source._counted_plan import CountedPlan
-from penstock_spark.source._offsets import Offset, Range
+from penstock_spark.source._offsets import Offset, Range, shared_out
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._range_reader import Task
 from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
 
 
-class RangePartition(InputPartition):  # type: ignore[misc]  # pyspark is not installed for the check
-    """A range, as Spark sends it to a task."""
+class TaskPartition(InputPartition):  # type: ignore[misc]  # pyspark is not installed for the check
+    """The ranges of a task, as Spark sends them to it."""
 
-    def __init__(self, part: Range, addresses: tuple[str, ...]) -> None:
-        super().__init__(tuple(part))
-        self.part = part
+    def __init__(self, parts: tuple[Range, ...], addresses: tuple[str, ...]) -> None:
+        super().__init__(tuple(map(tuple, parts)))
+        self.parts = parts
         self.addresses = addresses
 
 
@@ -45,8 +45,13 @@ class _Reading:
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of one range. Called on an executor."""
-        if isinstance(partition, RangePartition):  # Spark makes an empty one for a query without any
-            yield from Task(self._settings, self._schema, partition.part, partition.addresses).read()
+        if isinstance(partition, TaskPartition):  # Spark makes an empty one for a query without any
+            yield from Task(self._settings, self._schema, partition.parts, partition.addresses).read()
+
+    def _tasks(self, ranges: Sequence[tuple[Range, tuple[str, ...]]]) -> list[TaskPartition]:
+        # A publisher that keeps nothing is waited for, so its task has no other range.
+        least = len(ranges) if self._settings.at_most_once else self._settings.min_partitions
+        return [TaskPartition(*each) for each in shared_out(ranges, least)]
 
 
 class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # as above
@@ -76,8 +81,8 @@ class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvai
     def prepareForTriggerAvailableNow(self) -> None:
         self._plan.fix_target()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
-        return [RangePartition(*each) for each in self._plan.ranges(Offset.from_json(start), Offset.from_json(end))]
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition]:
+        return self._tasks(self._plan.ranges(Offset.from_json(start), Offset.from_json(end)))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: the log keeps what its retention says."""
@@ -93,8 +98,8 @@ class PenstockReader(_Reading, DataSourceReader):  # type: ignore[misc]  # as ab
     with other filters: each of them would get the rows that an earlier filter had left.
     """
 
-    def partitions(self) -> list[RangePartition]:
+    def partitions(self) -> list[TaskPartition]:
         try:
-            return [RangePartition(*each) for each in self._plan.whole(EARLIEST)]
+            return self._tasks(self._plan.whole(EARLIEST))
         finally:
             self._plan.close()
