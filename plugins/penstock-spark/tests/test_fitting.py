@@ -38,6 +38,7 @@ UNFIT = [
     ("2026-02-30", pa.date32()),
     (5, UTC_TIME),
     ("soon", UTC_TIME),
+    ("2026-01-02T12:00:00.1234567", UTC_TIME),
     ([1], MAP),
     ({"a": 1.5}, MAP),
     ({"a": 1}, pa.list_(pa.int64())),

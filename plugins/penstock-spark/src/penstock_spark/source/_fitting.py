@@ -7,6 +7,7 @@ Rules of this file:
 """
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -14,6 +15,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.api import ProtocolError, shown
+
+_TOO_FINE: Final = re.compile(r"[.,]\d{7}")
+"""In a time: more places of a second than six."""
 
 
 def fitting(value: Any, kind: pa.DataType) -> Any:
@@ -65,6 +69,8 @@ def _date(value: Any, kind: pa.DataType) -> Any:
 
 def _time(value: Any, kind: pa.DataType) -> Any:
     if type(value) is str:
+        if _TOO_FINE.search(value):  # Python would cut it
+            raise ValueError("a column of times has six places of a second")
         value = dt.datetime.fromisoformat(value)
     if type(value) is not dt.datetime:
         raise _refuse(value, kind)
