@@ -12,7 +12,6 @@ import os
 import tempfile
 from pathlib import Path
 from typing import ClassVar
-from unittest import mock
 
 import trio
 import trustme
@@ -62,6 +61,29 @@ async def _run_sync_inline(function, *arguments, **_options):
     """Replaces `trio.to_thread.run_sync`: runs the function in this task."""
     await trio.lowlevel.checkpoint()
     return function(*arguments)
+
+
+class _InlineThreads:
+    """While at least one block is open, functions for a thread run in their task.
+
+    Two servers of a check overlap, and the first one may end first. With `mock.patch` the second one would restore the replacement.
+    """
+
+    def __init__(self):
+        self._blocks = 0
+        self._original = trio.to_thread.run_sync
+
+    def __enter__(self):
+        self._blocks += 1
+        trio.to_thread.run_sync = _run_sync_inline
+
+    def __exit__(self, *_exc_info):
+        self._blocks -= 1
+        if not self._blocks:
+            trio.to_thread.run_sync = self._original
+
+
+_INLINE_THREADS = _InlineThreads()
 
 
 class _Certificates:
@@ -128,7 +150,7 @@ class OverMemory(PenstockPublisher):
 
     async def _hold(self, service, task_status):
         url, serving, calling, registry = self.listening()
-        with mock.patch("trio.to_thread.run_sync", _run_sync_inline):
+        with _INLINE_THREADS:
             async with penstock.serve(
                 service, url, options=serving, registry=registry, extensions=(), on_violation=lambda _error: None
             ) as server:
