@@ -748,6 +748,23 @@ async def test_held_is_the_bytes_that_wait_to_be_read() -> None:
     assert stream.held() == 0
 
 
+async def test_a_stream_without_waiting_elements_is_asked_cheaply(monkeypatch) -> None:
+    """A connection asks all of its streams at once. Copies of empty iterators held the loop for 0.35 s with a hundred thousand streams."""
+
+    def refuse(_: object) -> None:
+        raise AssertionError("an iterator was copied")
+
+    stream, publisher = opened()
+    monkeypatch.setattr(module, "copy", refuse)
+    assert stream.held() == 0
+    publisher.emit(1, 2)
+    assert [await anext(stream), await anext(stream)] == [1, 2]
+    assert stream.held() == 0
+    publisher.emit(3)
+    with pytest.raises(AssertionError, match="copied"):
+        stream.held()
+
+
 async def test_statistics_at_each_step(clock) -> None:
     """Requested, received, taken, buffered and outstanding, from the first request to the end."""
     stream: Stream[int] = Stream(demand=0)
