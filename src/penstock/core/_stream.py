@@ -316,7 +316,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if not self._arrived and not length_hint(self._slice):
             return 0
         waiting = [*copy(self._slice), *self._arrived]  # a copy of the iterator: the reader must still get the rest of its slice
-        return sum([len(element) if element.__class__ is bytes else _size_of(element) for element in waiting])
+        return sum(len(element) if isinstance(element, bytes | str) else getsizeof(element) for element in waiting)
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
@@ -416,10 +416,6 @@ class _Batches(AsyncIterator[list[T]]):
 
     async def __anext__(self) -> list[T]:
         return await self._stream._next_batch()  # noqa: SLF001  # the two are one idea in one file
-
-
-def _size_of(element: object) -> int:
-    return len(element) if isinstance(element, bytes | str) else getsizeof(element)
 
 
 def _second_reader() -> UsageError:
