@@ -26,7 +26,7 @@ class Connection:
         return self._peer.is_connected
 
     def peer(self, address: str) -> Peer:
-        """Return the server at `address`. Connects if there is no connection to it, and raises ConnectionLost if no server answers."""
+        """Return the server at `address`. Connects unless a connection to it is open. Raises ConnectionLost if no server answers."""
         if self._peer is not None and self.is_open_to(address):
             return self._peer
         self.close()

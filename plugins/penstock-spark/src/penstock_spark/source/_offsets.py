@@ -22,7 +22,7 @@ FORMAT: Final = 1
 """The version of an offset. Another one is refused: it was written by another version of this package."""
 
 TASKS: Final = 32
-"""Tasks of a batch, before ranges share one: more than most machines have cores."""
+"""Ranges of a batch, up to which each has a task of its own: more than most machines have cores."""
 
 ENOUGH: Final = 16_384
 """Elements of the ranges that share a task, at most: reading them takes some 10 ms."""
@@ -141,10 +141,13 @@ def ranges_between(start: Offset, end: Offset, least: int) -> list[Range]:
 
 
 def shared_out(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tuple[Range, ...], T]]:
-    """Return the ranges of each task: small ones with the same addresses share one, but there are at least `least` tasks.
+    """Return the ranges of each task. Of more than `TASKS`, small ones with the same addresses share one, and `least` tasks stay.
 
     A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23 s on two cores.
     """
+    alone = [((part,), addresses) for part, addresses in ranges]
+    if len(ranges) <= max(TASKS, least):
+        return alone
     count = sum(each.stop - each.start for each, _ in ranges)
     most = min(ENOUGH, count // max(TASKS, least))
     tasks: list[tuple[list[Range], T]] = []
@@ -162,7 +165,7 @@ def shared_out(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tupl
         tasks.append(([part], addresses))
         counts.append(size)
     if len(tasks) < least:
-        return [((part,), addresses) for part, addresses in ranges]
+        return alone
     return [(tuple(parts), addresses) for parts, addresses in tasks]
 
 

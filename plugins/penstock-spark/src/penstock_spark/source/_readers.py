@@ -44,7 +44,7 @@ class _Reading:
         return self.__dict__ | {"_planned": None}
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of one range. Called on an executor."""
+        """Yield the batches of one task. Called on an executor."""
         if isinstance(partition, TaskPartition):  # Spark makes an empty one for a query without any
             yield from Task(self._settings, self._schema, partition.parts, partition.addresses).read()
 
