@@ -145,7 +145,7 @@ def shared_out(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tupl
 
     A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23 s on two cores.
     """
-    alone = [((part,), addresses) for part, addresses in ranges]
+    alone: list[tuple[tuple[Range, ...], T]] = [((part,), addresses) for part, addresses in ranges]
     if len(ranges) <= max(TASKS, least):
         return alone
     count = sum(each.stop - each.start for each, _ in ranges)
