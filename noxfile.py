@@ -163,14 +163,12 @@ ONCE = ("repo", "bench", "cuts", "costs", "sweep", "cli", "model", "resume")
 ELSEWHERE = (*TESTS, *(f"--ignore=tests/{folder}" for folder in ONCE))
 # The tests that enter the installed wheels by their front doors. check_wheel.py finds a file that a wheel lacks.
 INSTALLED = (
-    *(f"tests/{folder}" for folder in ("api", "plugins", "runtime/client", "testing")),
+    *(f"tests/{folder}" for folder in ("api", "spi", "runtime/client", "testing")),
     "tests/cli/test_main.py",
     "tests/cli/test_serve.py",
 )
 # The tests of the code that calls other libraries. The session and the protocols call attrs alone, as these do.
-DEPENDENT = tuple(
-    f"tests/{folder}" for folder in ("aio", "api", "blocking", "builtin", "core", "plugins", "recording", "runtime", "testing")
-)
+DEPENDENT = tuple(f"tests/{folder}" for folder in ("aio", "api", "blocking", "builtin", "core", "spi", "recording", "runtime", "testing"))
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -484,7 +482,7 @@ INTEROP = {
         "test_nginx",
         "test_one_port",
         "test_asgi",
-        "h2/test_peers",
+        "multiplex/test_peers",
     ),
     "plugins/penstock-websocket": ("test_peers",),
 }

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import trio
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 OWNERS = {7: "alice", 8: "bob"}
 

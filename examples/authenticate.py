@@ -8,7 +8,7 @@ import trio
 
 import penstock
 from penstock import Credentials
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 # A real program reads these from a file or a database. A hash is enough to recognise a long random token.
 TOKENS = {sha256(b"swordfish").digest(): "alice", sha256(b"tuna").digest(): "bob"}

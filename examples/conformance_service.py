@@ -7,7 +7,7 @@ import trio
 from penstock_tck.wire import check_target, large_element, summary
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 URLS = sys.argv[1:] or ["rsio+memory://streams", "reactivesocket+memory://requests"]
 servers: list[penstock.Server] = []

@@ -7,7 +7,7 @@ import trio
 
 import penstock
 from penstock import Credentials
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 
 def knows(name: str, secret: bytes) -> Callable[[str, bytes, PeerIdentity], str | None]:

@@ -7,7 +7,7 @@ import trio
 
 import penstock
 from penstock.builtin import MemoryTransport
-from penstock.plugins import Connection, ConnectionSuspended, Transport, build_registry, hookimpl
+from penstock.spi import Connection, ConnectionSuspended, Transport, build_registry, hookimpl
 
 service = penstock.Service()
 

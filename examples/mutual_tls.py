@@ -8,7 +8,7 @@ import trio
 import trustme
 
 import penstock
-from penstock.plugins import PeerIdentity, Tls, TransportOptions
+from penstock.spi import PeerIdentity, Tls, TransportOptions
 
 service = penstock.Service()
 

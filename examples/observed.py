@@ -5,7 +5,7 @@ from collections import Counter
 import trio
 
 import penstock
-from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamEnded, StreamOpened, build_registry, hookimpl
+from penstock.spi import ConnectionClosed, ConnectionOpened, StreamEnded, StreamOpened, build_registry, hookimpl
 
 
 class Meter:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import trio
 
 import penstock
-from penstock.plugins import Factory, build_registry, hookimpl
 from penstock.protocols import rsio
+from penstock.spi import Factory, build_registry, hookimpl
 from penstock.testing import check_encoding
 
 

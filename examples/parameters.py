@@ -6,7 +6,7 @@ from enum import Enum
 import trio
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 service = penstock.Service()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import trio
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 service = penstock.Service()
 

@@ -22,7 +22,7 @@ def _run(program: str) -> str:
         "from penstock import ConnectionLost, Limits, UsageError",
         "import penstock.api, penstock.session, penstock.wire",
         "import penstock.protocols.rsio",
-        "from penstock.plugins import Registry, Factory, TransportOptions, Tls, parse_url, resolve_serializer",
+        "from penstock.spi import Registry, Factory, TransportOptions, Tls, parse_url, resolve_serializer",
         "from penstock.builtin import Auth, Keepalive, JsonSerializer",
     ],
 )
@@ -31,7 +31,7 @@ def test_no_trio_is_imported(statement: str) -> None:
     _run(f"{statement}; {_NO_TRIO}")
 
 
-@pytest.mark.parametrize("package", ["penstock", "penstock.plugins", "penstock.builtin"])
+@pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
 def test_every_public_name_is_found(package: str) -> None:
     """In a new process `from package import *` brings each name of `__all__`, and `dir` lists each before that."""
     _run(
@@ -45,10 +45,10 @@ def test_every_public_name_is_found(package: str) -> None:
 
 def test_a_layer_is_an_attribute() -> None:
     """`penstock.core` and the other layers that `import penstock` always brought are found at their first use."""
-    _run("import penstock; assert penstock.core.Stream is penstock.Stream; assert penstock.plugins.Transport.connect")
+    _run("import penstock; assert penstock.core.Stream is penstock.Stream; assert penstock.spi.Transport.connect")
 
 
-@pytest.mark.parametrize("package", ["penstock", "penstock.plugins", "penstock.builtin"])
+@pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
 def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
     """The error names the package and the name, and nothing is imported for it."""
     _run(

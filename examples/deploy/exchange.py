@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import penstock
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 
 LIMITS = replace(penstock.Limits.untrusted(), max_connections=500, memory_budget=256 << 20, drain=10.0)
 HERE = Path(__file__).parent

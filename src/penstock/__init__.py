@@ -6,7 +6,7 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
 * `penstock.logs`: elements that are kept at positions and replayed, in memory and in a file.
 * `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters to the early draft of the standard.
-* `penstock.plugins`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
+* `penstock.spi`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
   trio.
 * `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on asyncio. Both rest on `penstock.endpoint`.
@@ -58,7 +58,7 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.plugins import Reconnect
+from penstock.spi import Reconnect
 
 if _typing.TYPE_CHECKING:
     from penstock._everyday import (
@@ -201,7 +201,7 @@ __all__ = [
     "tune_collector",
 ]
 
-_LAYERS: _typing.Final = frozenset({"core", "draft", "logs", "operators", "plugins", "runtime", "session", "wire"})
+_LAYERS: _typing.Final = frozenset({"core", "draft", "logs", "operators", "runtime", "session", "spi", "wire"})
 """The layers that ``import penstock`` makes attributes of the package, at their first use."""
 
 

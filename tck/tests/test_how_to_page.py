@@ -12,7 +12,7 @@ from penstock_tck.wire import Target
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._verdict import Failed
 
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tck.tests._honest_verifications import HonestSynchronousPublisher
 from tck.tests._saboteur import SEE_MANY_FAULTS, Saboteur
 from tck.tests.wire._rs_faults import FAULTS

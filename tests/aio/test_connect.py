@@ -14,7 +14,7 @@ from penstock.api import (
     Credentials,
     UsageError,
 )
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 from tests.aio._run import connected, run
 from tests.blocking._trio_server import Served, examining_service, raw_server, serving
 

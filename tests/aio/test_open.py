@@ -11,7 +11,7 @@ from penstock import aio
 from penstock.api import (
     ConnectionLost,
 )
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 from tests._free_port import free_port
 from tests.aio._run import connected, run
 from tests.blocking._trio_server import Served, serving

@@ -16,7 +16,7 @@ from penstock.api import (
     Rejected,
     UsageError,
 )
-from penstock.plugins import Reconnect
+from penstock.spi import Reconnect
 from tests._free_port import free_port
 from tests.aio._run import SECONDS, connected, run, with_threads
 from tests.blocking._trio_server import Served, raw_server, read_hello, serving

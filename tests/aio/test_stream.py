@@ -13,7 +13,7 @@ from penstock.api import (
     StreamState,
     UsageError,
 )
-from penstock.plugins import Reconnect
+from penstock.spi import Reconnect
 from tests.aio._run import connected, run
 from tests.blocking._positioned import cutting_server
 from tests.blocking._trio_server import Quote, Served, serving

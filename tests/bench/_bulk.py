@@ -173,8 +173,8 @@ def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count:
 
 async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLContext) -> float:
     """Connect over TLS, and read one stream with `async for`."""
-    from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import connect
+    from penstock.spi import Tls, TransportOptions
 
     async with connect(f"tls://127.0.0.1:{port}", options=TransportOptions(tls=Tls(context=context))) as remote:
         await remote.wait_accepted()

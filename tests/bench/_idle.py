@@ -78,8 +78,8 @@ def resident_megabytes(connections: int, streams: int) -> float:
     """Return the resident memory of both processes, in 10^6 bytes, with `streams` idle streams on each of `connections` connections."""
 
     async def main(port: int) -> float:
-        from penstock.plugins import build_registry
         from penstock.runtime import connect
+        from penstock.spi import build_registry
 
         registry, limits = build_registry(), raised_limits()
         held = []

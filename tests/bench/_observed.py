@@ -4,7 +4,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-from penstock.plugins import Registry, StreamEnded, StreamOpened, build_registry, hookimpl
+from penstock.spi import Registry, StreamEnded, StreamOpened, build_registry, hookimpl
 from tests.bench._bulk import nanoseconds_each, over_trio, read_elements, time_subscription
 from tests.bench._measure import Bar, Group, Opening
 

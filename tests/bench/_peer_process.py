@@ -175,7 +175,7 @@ def penstock_observed(size: int, count: int) -> None:
     """Serve with raised limits, and an observer of streams."""
     from _raised import raised_limits
 
-    from penstock.plugins import StreamEnded, StreamOpened, build_registry, hookimpl
+    from penstock.spi import StreamEnded, StreamOpened, build_registry, hookimpl
 
     # As in `_observed.py`, whose module this process cannot import.
     class Observer:
@@ -194,8 +194,8 @@ def penstock_recorded(size: int, count: int, detail: str) -> None:
     """Serve with a recorder."""
     from tempfile import TemporaryDirectory
 
-    from penstock.plugins import build_registry
     from penstock.recording import Recorder
+    from penstock.spi import build_registry
 
     with TemporaryDirectory() as folder, Recorder(folder, detail="signals" if detail == "signals" else "runs") as recorder:
         _serve_penstock(size, count, None, registry=build_registry([recorder]))
@@ -323,8 +323,8 @@ def _serve_penstock(
 ) -> None:
     from _raised import allocated_bytes, resident_bytes
 
-    from penstock.plugins import Tls, TransportOptions
     from penstock.runtime import Service
+    from penstock.spi import Tls, TransportOptions
 
     service = Service()
     element = bytes(size)

@@ -40,8 +40,8 @@ async def read_stream(port: int, size: int, count: int) -> float:
 
 async def request(port: int, size: int, count: int, in_flight: int, busy_poll: float | None = None) -> float:
     """Request single values with penstock from `in_flight` tasks."""
-    from penstock.plugins import TransportOptions
     from penstock.runtime import connect
+    from penstock.spi import TransportOptions
 
     data, got = bytes(size), 0
 

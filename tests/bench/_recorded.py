@@ -5,8 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from penstock.plugins import build_registry
 from penstock.recording import Recorder
+from penstock.spi import build_registry
 from tests.bench._bulk import over_trio, read_elements, time_subscription
 from tests.bench._measure import Bar, Group, Opening
 

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 import penstock
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tests._real_time import HANGS_AFTER
 
 

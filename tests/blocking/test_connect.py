@@ -12,7 +12,7 @@ from penstock.api import (
     Rejected,
     UsageError,
 )
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import Served, examining_service, serving
 

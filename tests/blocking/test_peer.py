@@ -17,7 +17,7 @@ from penstock.api import (
     StreamTimeout,
     UsageError,
 )
-from penstock.plugins import Reconnect
+from penstock.spi import Reconnect
 from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import Served, raw_server, read_hello, serving

@@ -15,7 +15,7 @@ from penstock.api import (
     StreamTimeout,
     UsageError,
 )
-from penstock.plugins import Reconnect
+from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
 from tests.blocking._positioned import cutting_server
 from tests.blocking._trio_server import Quote, Served, serving

@@ -10,7 +10,7 @@ from penstock import blocking
 from penstock.api import (
     ConnectionLost,
 )
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
 from tests.blocking._trio_server import serving

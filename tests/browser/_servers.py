@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 import penstock
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tests._real_time import HANGS_AFTER
 from tests.browser._bridge import serve_bridge
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import penstock
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tests._real_time import HANGS_AFTER
 from tests.browser._chromium import Page, run_chromium
 from tests.browser._cutting import serve_cutting_relay

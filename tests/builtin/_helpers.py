@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.plugins import ByteConnection, Connection, Listener, Transport, TransportOptions, parse_url
+from penstock.spi import ByteConnection, Connection, Listener, Transport, TransportOptions, parse_url
 
 OPTIONS = TransportOptions()
 

@@ -1,6 +1,6 @@
 """Fixtures for the tests of the builtin transports."""
 
-from tests.plugins._leaks import no_leaks
-from tests.plugins._over_tls import calling, files, serving
+from tests.spi._leaks import no_leaks
+from tests.spi._over_tls import calling, files, serving
 
 __all__ = ["calling", "files", "no_leaks", "serving"]

@@ -7,10 +7,10 @@ import pytest
 from penstock.api import AuthRefused, Credentials, NotAvailable, Role
 from penstock.builtin import Auth
 from penstock.builtin._auth_messages import encode_credentials
-from penstock.plugins import Certificate, PeerIdentity, UnixCredentials
 from penstock.protocols import reactivesocket as rs
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
+from penstock.spi import Certificate, PeerIdentity, UnixCredentials
 from tests.protocols.reactivesocket._pair import RawSocket
 from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with
 

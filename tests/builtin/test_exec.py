@@ -13,7 +13,7 @@ import trio
 
 from penstock.api import UsageError
 from penstock.builtin import ExecTransport
-from penstock.plugins import Connection, ConnectionFacts
+from penstock.spi import Connection, ConnectionFacts
 from tests.builtin._helpers import OPTIONS, connect, listen
 
 EXEC = ExecTransport()

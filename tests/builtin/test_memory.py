@@ -8,7 +8,7 @@ from trio.testing import check_half_closeable_stream, wait_all_tasks_blocked
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
 from penstock.builtin import FramedMemoryTransport, MemoryTransport
-from penstock.plugins import ConnectionFacts
+from penstock.spi import ConnectionFacts
 from tests.builtin._helpers import OPTIONS, both_sides, close, connect, exchange, listen, shake_hands, stream_of
 
 BYTES, MESSAGES = MemoryTransport(), FramedMemoryTransport()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.builtin import _msgspec
 from penstock.builtin._msgspec import fast_json
-from penstock.plugins import PlainType, plain_type
+from penstock.spi import PlainType, plain_type
 
 
 def test_a_usual_type_is_fast() -> None:
@@ -38,7 +38,7 @@ PROGRAM = """
 import sys
 sys.modules["msgspec"] = None  # as if it were not installed
 import dataclasses
-from penstock.plugins import build_registry, resolve_serializer
+from penstock.spi import build_registry, resolve_serializer
 
 @dataclasses.dataclass
 class Quote:

@@ -14,7 +14,7 @@ from trio.testing import assert_checkpoints, check_half_closeable_stream
 
 from penstock.api import UsageError
 from penstock.builtin import ExecTransport, PipeTransport, _pipe
-from penstock.plugins import Bytes, Connection, ConnectionFacts
+from penstock.spi import Bytes, Connection, ConnectionFacts
 from tests.builtin._helpers import OPTIONS, close, connect, exchange, listen, stream_of
 
 
@@ -270,7 +270,7 @@ CHILD = """
 import sys, trio
 from penstock.api import UsageError
 from penstock.builtin import PipeTransport
-from penstock.plugins import TransportOptions, parse_url
+from penstock.spi import TransportOptions, parse_url
 
 async def main():
     async with trio.open_nursery() as nursery:

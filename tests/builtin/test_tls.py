@@ -7,9 +7,9 @@ import trio
 from trio.testing import check_two_way_stream
 
 from penstock.api import UsageError
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 from tests.builtin._helpers import close, connect, exchange, listen, shake_hands, stream_of
-from tests.plugins._over_tls import TLS, Certificates, connected, failed_handshake, failed_handshakes, plain_client, socket_of
+from tests.spi._over_tls import TLS, Certificates, connected, failed_handshake, failed_handshakes, plain_client, socket_of
 
 
 @pytest.mark.parametrize("url", ["tls://localhost:0", "tls://127.0.0.1:0"])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError, UsageError
 from penstock.builtin import JsonSerializer, _msgspec
-from penstock.plugins import Serializer
+from penstock.spi import Serializer
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import trio
 from trio.testing import check_half_closeable_stream
 
 from penstock.builtin import UnixTransport
-from penstock.plugins import ConnectionFacts
+from penstock.spi import ConnectionFacts
 from tests.builtin._helpers import both_sides, close, exchange, listen, shake_hands, stream_of
 
 UNIX = UnixTransport()

@@ -7,7 +7,7 @@ import pytest
 from penstock.api import UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._main import parser
-from penstock.plugins import parse_url
+from penstock.spi import parse_url
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import trustme
 
 from penstock.api import UsageError
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.plugins import Tls
+from penstock.spi import Tls
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import trustme
 
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 from tests.tck import test_remote_publishers as remote
 
 ENCODINGS = ("compact", "msgpack", "protobuf")

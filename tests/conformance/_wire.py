@@ -10,8 +10,8 @@ from unittest import mock
 from penstock_tck.wire import Target, Verdict, check_target
 
 from penstock.api import Limits
-from penstock.plugins import build_registry
 from penstock.runtime import serve
+from penstock.spi import build_registry
 from tests.conformance._product import served_at
 
 EXAMPLE = Path(__file__).parents[2] / "examples/conformance_service.py"

@@ -15,7 +15,7 @@ import trio
 
 from penstock.builtin import MemoryTransport
 from penstock.builtin._memory_pipe import BytePipe
-from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, hookimpl
+from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, hookimpl
 
 
 class Direction(Enum):

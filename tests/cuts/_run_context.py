@@ -13,9 +13,9 @@ from typing import Any, Final
 import trio
 
 from penstock.api import ConnectionLost, Limits, ProtocolError, PublisherFailed, Rejected
-from penstock.plugins import build_registry
 from penstock.runtime import Peer, Service, connect
 from penstock.session._receiving_stream import ReceivingStream
+from penstock.spi import build_registry
 from tests.cuts._cuttable_transport import CutPlugin
 
 REGISTRY: Final = build_registry([CutPlugin()])

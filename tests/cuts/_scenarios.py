@@ -12,8 +12,8 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.plugins import Reconnect
 from penstock.runtime import Peer, Server, Service, subscribe
+from penstock.spi import Reconnect
 from tests.cuts._run_context import COMPLETED, REGISTRY, STOPPED, PlannedFailure, Reading, RunContext, recording_end
 
 LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)

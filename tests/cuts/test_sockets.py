@@ -11,9 +11,9 @@ import trio
 import trustme
 
 from penstock.api import ConnectionLost
-from penstock.plugins import Tls, TransportOptions
 from penstock.runtime import Server, connect, serve
 from penstock.session._receiving_stream import ReceivingStream
+from penstock.spi import Tls, TransportOptions
 from penstock.testing import LeakCensus
 from tests._real_time import HANGS_AFTER
 from tests.cuts import _injected_faults

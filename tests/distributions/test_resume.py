@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from penstock.plugins import build_registry
+from penstock.spi import build_registry
 from tests._real_time import HANGS_AFTER
 from tests.resume._kills import TLS, run_kills, tls_options
 

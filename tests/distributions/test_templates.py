@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DESCRIBE = "from penstock.plugins import build_registry; print(build_registry().describe())"
+DESCRIBE = "from penstock.spi import build_registry; print(build_registry().describe())"
 USE_SERIALIZER = """
 from fractions import Fraction
-from penstock.plugins import build_registry
+from penstock.spi import build_registry
 
 serializer = build_registry().serializer("fraction")
 print(serializer.dumps(Fraction(6, 8)), serializer.loads(b"1/3"))

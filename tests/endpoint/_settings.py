@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.endpoint import Endpoint, EndpointSettings, endpoint_settings
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 HELLO = bytes.fromhex("020000")
 

@@ -2,7 +2,7 @@
 
 from penstock.api import ConnectionLost
 from penstock.endpoint import Attempts
-from penstock.plugins import Events, Reconnect, ReconnectEvent
+from penstock.spi import Events, Reconnect, ReconnectEvent
 
 LOST = ConnectionLost("lost")
 

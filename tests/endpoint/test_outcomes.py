@@ -8,7 +8,7 @@ import pytest
 from penstock.api import AuthRefused, Credentials, UsageError
 from penstock.endpoint import AnswerBuffer, Endpoint
 from penstock.endpoint._outcomes import Outcomes, deferred
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 from tests.endpoint._settings import HELLO, endpoint, settings
 
 HELLO_WITH_AUTH = bytes.fromhex("02000102")

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.endpoint import own_registry
-from penstock.plugins import build_registry
+from penstock.spi import build_registry
 
 
 def test_it_has_the_offers_of_penstock_without_the_transports() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.api import Credentials, Limits, UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tests.endpoint._settings import settings
 
 

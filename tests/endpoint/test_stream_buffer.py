@@ -19,7 +19,7 @@ from penstock.api import (
 )
 from penstock.builtin import JsonSerializer
 from penstock.endpoint import StreamBuffer, StreamCut, StreamEnd, StreamPlace
-from penstock.plugins import Serializer
+from penstock.spi import Serializer
 
 
 class Requests(Subscription):

@@ -9,7 +9,7 @@ from penstock_tck.wire import add_arguments, run_command
 
 from examples.live_service import service
 from penstock import serve
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/check-a-peer.md"
 

@@ -8,8 +8,8 @@ from typing import Any
 import trio
 
 from penstock.api import ConnectionLost, Rejected, Subscriber, Subscription
-from penstock.plugins import TransportOptions
 from penstock.runtime import Peer, connect, serve
+from penstock.spi import TransportOptions
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import PROBE, VICTIM, Attacker, steady_element
 from tests.hostile._attacker_protocol import RSIO

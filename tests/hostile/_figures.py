@@ -16,7 +16,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.runtime import Server
-from penstock.session._ended import NO_OWNER
+from penstock.session._ended import RELEASED
 from tests.hostile._loop_passes import HOLD_UP, LoopPasses
 
 KIB: Final = 1024
@@ -39,7 +39,7 @@ class Figures(LoopPasses):
     def before_io_wait(self, timeout: float) -> None:
         super().before_io_wait(timeout)  # first: the count is no part of the pass
         # A connection that was released holds nothing, and cannot be asked any more.
-        left = [each for each in self._connections() if each.session.channel.owner is not NO_OWNER]
+        left = [each for each in self._connections() if each.session.channel.owner is not RELEASED]
         self.held = max(self.held, max((connection.held() for connection in left), default=0))
 
 

@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.plugins import ByteConnection, Connection, TransportOptions, build_registry, parse_url
+from penstock.spi import ByteConnection, Connection, TransportOptions, build_registry, parse_url
 
 _REGISTRY = build_registry()
 LENGTH = 4

@@ -9,8 +9,8 @@ import trio
 import trustme
 
 from penstock.api import Limits, Rejected
-from penstock.plugins import Tls, TransportOptions, build_registry
 from penstock.runtime import Service
+from penstock.spi import Tls, TransportOptions, build_registry
 from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
 from tests.hostile._control_canary import TICK
 from tests.hostile._row import SCALED

@@ -32,7 +32,7 @@ async def _open(server: Server, count: int) -> list[socket.socket]:
 def _is_idle(server: Server) -> bool:
     """Tell whether everything was decoded, and every call that was decoded has begun."""
     connections = tuple(server._connections.running)
-    has_more = any(connection._links.current.reader._has_more or connection._parts.runner._queue for connection in connections)
+    has_more = any(connection._link_switcher.current.reader._has_more or connection._parts.runner._queue for connection in connections)
     return not has_more and not decoding_turns().waiting
 
 

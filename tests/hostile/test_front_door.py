@@ -9,7 +9,7 @@ import trio
 
 from penstock.api import Limits, Rejected
 from penstock.runtime import Server, Service, connect, serve, subscribe
-from penstock.runtime.server._turned_away import MOST
+from penstock.runtime.server._refused_clients import MOST
 from tests._real_time import HANGS_AFTER
 from tests.hostile._beside_a_canary import wait_until
 from tests.hostile._setup import Certificates
@@ -109,4 +109,4 @@ async def test_silent_clients_without_a_place_keep_no_client_out() -> None:
                         other.sendall(bytes.fromhex("010000"))
                         assert (await trio.to_thread.run_sync(other.recv, 1)) == b"\x02"
             await wait_until(lambda: server.refused.get("places:address", 0) == 300)
-            assert server._turned_away._answering <= MOST
+            assert server._refused_clients._answering <= MOST

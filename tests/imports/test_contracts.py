@@ -44,7 +44,7 @@ NO_TRIO = "The clients without trio import nothing that runs on it"
 KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
 OUTSIDER = "protocols import no more than a plugin may"
-PLUGIN_AUTHORS = "plugins rests on api, attrs, pluggy and trio"
+PLUGIN_AUTHORS = "spi rests on api, attrs, pluggy and trio"
 PURE = "Codecs and session do no I/O and use neither clock nor random numbers"
 ROOT_PACKAGE = "Layers do not import the root package"
 RUNTIME = "runtime's packages point one way"
@@ -92,11 +92,11 @@ FAULTS = [
     Fault("penstock/logs", "from penstock.session import Session", IN_PROCESS),
     Fault("penstock/operators", "import penstock", ROOT_PACKAGE),
     Fault("penstock/operators", "import penstock.testing", LAYERS),
-    Fault("penstock/operators", "from penstock.plugins import Transport", IN_PROCESS),
+    Fault("penstock/operators", "from penstock.spi import Transport", IN_PROCESS),
     Fault("penstock/operators", "from penstock.session import Session", IN_PROCESS),
-    Fault("penstock/plugins", "from penstock.core import subscribe", LAYERS),
-    Fault("penstock/plugins", "from penstock.builtin import TcpTransport", LAYERS),
-    Fault("penstock/plugins", "from penstock.protocols import rsio", PLUGIN_AUTHORS),
+    Fault("penstock/spi", "from penstock.core import subscribe", LAYERS),
+    Fault("penstock/spi", "from penstock.builtin import TcpTransport", LAYERS),
+    Fault("penstock/spi", "from penstock.protocols import rsio", PLUGIN_AUTHORS),
     Fault("penstock/protocols", "from penstock.runtime import Service", LAYERS),
     Fault("penstock/protocols", "from penstock.core import subscribe", OUTSIDER),
     Fault("penstock/protocols", "import trio", OUTSIDER),

@@ -10,8 +10,8 @@ import attrs
 import pytest
 import trio
 
-from penstock.plugins import build_registry
 from penstock.protocols import rsio
+from penstock.spi import build_registry
 from penstock.testing import MessageList
 from tests.browser._programs import npm_package, run_node
 

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
 from penstock.api import NO_SUCH, UNBOUNDED, ConnectionLost, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
-from penstock.plugins import Factory, hookimpl
 from penstock.session import REFUSED, ConnectionState, DialectSettings, Fault, ReceivingStream, Session
+from penstock.spi import Factory, hookimpl
 
 HELLO, STREAM, CHANNEL, REQUEST, CANCEL, NEXT, DONE, FAILED, KEEPALIVE = b"HSCRXNDFK"
 VERSION: Final = b"\x01"

@@ -1,7 +1,7 @@
 """The protocols that penstock ships are offered through the hook that plugins use."""
 
-from penstock.plugins import build_registry
 from penstock.protocols import penstock_dialects
+from penstock.spi import build_registry
 
 
 def test_the_registry_contains_the_protocols_that_the_hook_offers() -> None:

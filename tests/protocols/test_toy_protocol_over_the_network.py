@@ -10,11 +10,11 @@ import trio.testing
 import trustme
 
 from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
-from penstock.plugins import Connection, Registry, Tls, TransportOptions, build_registry
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
-from tests.plugins._helpers import Shelf
+from penstock.spi import Connection, Registry, Tls, TransportOptions, build_registry
 from tests.protocols import _toy_protocol as toy_protocol
 from tests.runtime._services import raw_connection
+from tests.spi._helpers import Shelf
 
 CODE = Path(toy_protocol.__file__).read_text(encoding="utf-8")
 PLACES = ["memory://toy", "memory-framed://toy", "tcp://127.0.0.1:0"]

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 
 from penstock.recording._columns import PACKED, ROW, STREAM
 from penstock.recording._files import RecordFiles
-from penstock.recording._tap import Recorded
+from penstock.recording._tap import StreamFacts
 from tests._real_time import HANGS_AFTER
 from tests.recording._record import facts_of, rows_of
 
-RECORDED = Recorded(
+RECORDED = StreamFacts(
     subscription=7, connection=2, stream=3, outbound=True, publisher="ticks/EURUSD", pattern="ticks/{symbol}", peer="::1", began=5
 )
 

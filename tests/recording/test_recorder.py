@@ -11,9 +11,9 @@ import pytest
 from penstock import operators as ops
 from penstock.api import SignalKind, UsageError
 from penstock.core import collect
-from penstock.plugins import build_registry
 from penstock.recording import Recorder
 from penstock.runtime import Service, connect, serve
+from penstock.spi import build_registry
 from tests.recording._record import facts_of, rows_of
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.api import SignalKind
 from penstock.recording import Recorder, _files, _writer_thread
-from penstock.recording._tap import Recorded
+from penstock.recording._tap import StreamFacts
 from tests._real_time import HANGS_AFTER
 from tests.recording._record import facts_of, rows_of
 
@@ -51,7 +51,7 @@ def test_files_end_after_a_time_after_a_size_and_after_many_streams(
     ended = threading.Semaphore(0)
     write_subscriptions = _files.RecordFiles.write_subscriptions
 
-    def tell(files: _files.RecordFiles, new: list[Recorded]) -> None:
+    def tell(files: _files.RecordFiles, new: list[StreamFacts]) -> None:
         write_subscriptions(files, new)
         ended.release()
 

@@ -12,7 +12,7 @@ METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log", 
 ALLOWED = {
     "src/penstock/core/_limited_log.py": "the bounded log itself: tests/core/test_limited_log.py",
     "src/penstock/endpoint/_reports.py": "its own bound, without trio, and escaped: tests/endpoint/test_reports.py",
-    "src/penstock/plugins/_events.py": "failures of an observer, ten and then each power of ten, escaped: tests/plugins/test_events.py",
+    "src/penstock/spi/_events.py": "failures of an observer, ten and then each power of ten, escaped: tests/spi/test_events.py",
     "src/penstock/runtime/client/_remote_subscription.py": "once for a stream of this side: no client of a server causes it",
     "src/penstock/runtime/server/_open_files.py": "once at the start of a server",
     "src/penstock/runtime/server/_run.py": "signals, addresses and the end of this program: no peer causes a line",
@@ -36,7 +36,7 @@ def test_lines_of_a_log_are_written_by_the_bounded_log() -> None:
         (f"{path}:{line}: {call}" for path, line, call in sorted(found) if path not in ALLOWED),
         "use penstock.core.limited_log, which bounds the rate and escapes the text:",
     )
-    assert {path for path, _, _ in found} >= {"src/penstock/core/_limited_log.py", "src/penstock/plugins/_events.py"}
+    assert {path for path, _, _ in found} >= {"src/penstock/core/_limited_log.py", "src/penstock/spi/_events.py"}
 
 
 def test_the_texts_of_peers_are_given_as_values() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
-MAY_IMPORT = {"penstock.plugins", "penstock.api"}
+MAY_IMPORT = {"penstock.spi", "penstock.api"}
 # An encoding is written on the decoder that all protocols share, and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
 ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")}
@@ -64,7 +64,7 @@ def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:
 
 
 def test_a_plugin_imports_the_plugin_surface_only() -> None:
-    """Of penstock, a plugin imports `penstock.plugins` and `penstock.api`, and one with an encoding the front doors that this needs."""
+    """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding the front doors that this needs."""
     deep = []
     for folder in FOLDERS:
         allowed = MAY_IMPORT | (OF_ENCODINGS if folder in ENCODINGS else OF_SPARK if folder == SPARK else set())

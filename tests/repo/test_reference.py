@@ -26,7 +26,7 @@ def test_the_build_checks_each_name() -> None:
 
 
 def test_each_name_in_a_sentence_exists() -> None:
-    """Code blocks are run, and the names between backticks are read here: a reader copies `penstock.plugins.Tls(…)` from there, too."""
+    """Code blocks are run, and the names between backticks are read here: a reader copies `penstock.spi.Tls(…)` from there, too."""
     named = [(page, name) for page in pages() for name in NAME_IN_A_SENTENCE.findall(FENCE.sub("", text_of(page)))]
     assert len(named) > 20
     refuse((f"{page}: {name}" for page, name in named if not _exists(name)), "these names cannot be imported:")

@@ -19,8 +19,8 @@ import trio
 import trustme
 
 from penstock.api import Limits
-from penstock.plugins import Tls, TransportOptions
 from penstock.runtime import Peer, Server, Service, connect, serve
+from penstock.spi import Tls, TransportOptions
 
 LIMITS: Final = replace(Limits(), keepalive=0.4, keepalive_timeout=0.4, keepalive_least=0.1, resume_timeout=120.0, resume_bytes=256 << 10)
 """A stall is noticed within a second, and the bytes that are kept reach their bound."""

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 from penstock.api import ProtocolError, PublicError, UsageError
-from penstock.plugins import PeerIdentity, Serializer
 from penstock.runtime import Service
+from penstock.spi import PeerIdentity, Serializer
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import ClassVar
 import trio
 
 from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, ProtocolError, Role, UsageError
-from penstock.plugins import (
+from penstock.spi import (
     ByteConnection,
     Connection,
     Factory,

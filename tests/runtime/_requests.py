@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 from penstock.api import PublicError
-from penstock.plugins import PeerIdentity
 from penstock.runtime import Service
+from penstock.spi import PeerIdentity
 from tests.runtime._services import numbers_service
 
 

@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from penstock.api import Limits
-from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
 from penstock.protocols import rsio
 from penstock.runtime import Peer, Service
+from penstock.spi import Connection, TransportOptions, build_registry, parse_url
 from penstock.testing import MessageList
 
 URL: Final = "rsio+memory://resumed"

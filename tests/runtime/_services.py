@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import trio
 
 from penstock.api import PublicError
-from penstock.plugins import Connection, PeerIdentity, TransportOptions, build_registry, parse_url
 from penstock.runtime import Service
+from penstock.spi import Connection, PeerIdentity, TransportOptions, build_registry, parse_url
 
 
 class Census:

@@ -3,7 +3,7 @@
 import attrs
 
 from penstock.api import SignalKind
-from penstock.plugins import Registry, StreamOpened, build_registry, hookimpl
+from penstock.spi import Registry, StreamOpened, build_registry, hookimpl
 
 
 @attrs.frozen

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from penstock.plugins import Reconnect
 from penstock.runtime import subscribe
+from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
 
 KILLS = 5

@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import ByteConnection, Connection
 from penstock.protocols import rsio
 from penstock.runtime import Server, Service, serve
 from penstock.runtime.connection import _reader
 from penstock.session import Session
+from penstock.spi import ByteConnection, Connection
 from tests.runtime._services import numbers_service, raw_connection
 
 HELLO = rsio.encode(rsio.ClientHello())

@@ -7,9 +7,9 @@ import trio
 import trio.testing
 
 from penstock.api import NotAvailable, Request, UsageError
-from penstock.plugins import PeerIdentity
 from penstock.protocols import reactivesocket, rsio
 from penstock.runtime import Service, connect, serve
+from penstock.spi import PeerIdentity
 from penstock.testing import run_virtual
 from tests.runtime._services import raw_connection
 

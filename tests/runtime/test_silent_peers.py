@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost
-from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
 from penstock.protocols import reactivesocket as rs
 from penstock.protocols import rsio
 from penstock.runtime import Service, serve, subscribe
+from penstock.spi import Connection, TransportOptions, build_registry, parse_url
 from penstock.testing import FrameList
 from tests.runtime._services import raw_connection
 

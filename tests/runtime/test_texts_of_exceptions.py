@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from penstock import NotAvailable, PublicError, PublisherFailed, Rejected, Service, collect, connect, remote, serve
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 PROTOCOLS = ("", "reactivesocket+")
 

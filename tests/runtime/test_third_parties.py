@@ -8,12 +8,12 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, PluginError
-from penstock.plugins import DISABLE, PluginStatus, Registry, build_registry
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
-from tests.plugins._helpers import Shelf
+from penstock.spi import DISABLE, PluginStatus, Registry, build_registry
 from tests.runtime import _outsider
 from tests.runtime._services import raw_connection
+from tests.spi._helpers import Shelf
 
 CODE = Path(_outsider.__file__).read_text(encoding="utf-8")
 PAIRS = [("a", "1"), ("b", "2")]
@@ -128,8 +128,8 @@ async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> N
 
 BROKEN = [
     ("raise ImportError('half installed')", "cannot be loaded"),
-    ("from penstock.plugins import hookimpl\n@hookimpl\ndef penstock_transport(): return []", "has a hook that does not fit"),
-    ("from penstock.plugins import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]", "each must be a Factory"),
+    ("from penstock.spi import hookimpl\n@hookimpl\ndef penstock_transport(): return []", "has a hook that does not fit"),
+    ("from penstock.spi import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]", "each must be a Factory"),
     (CODE.replace("id=200", "id=5"), "give an integer from 128 on"),
 ]
 

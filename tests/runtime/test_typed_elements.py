@@ -15,8 +15,8 @@ import penstock
 from penstock.api import ProtocolError, PublisherFailed, UsageError
 from penstock.builtin import JsonSerializer
 from penstock.core import Source
-from penstock.plugins import PeerIdentity, TypeCodeFailed
 from penstock.runtime import Service, connect, serve
+from penstock.spi import PeerIdentity, TypeCodeFailed
 
 
 @dataclasses.dataclass

@@ -17,8 +17,8 @@ import trio
 import trustme
 
 from penstock.api import AlreadySubscribed, ConnectionLost, Limits, PluginError, ProtocolError, PublisherFailed, Rejected, UsageError
-from penstock.plugins import Serializer, Tls, TransportOptions, build_registry, hookimpl
 from penstock.runtime import Peer, Service, connect, serve, subscribe
+from penstock.spi import Serializer, Tls, TransportOptions, build_registry, hookimpl
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import numbers_service
 

@@ -17,7 +17,7 @@ from penstock.session import _dialect as module
 from tests.session._pair import RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
 FOLDER = Path(module.__file__).parent
-NAMING_PROTOCOLS = {"_detect_protocol.py", "_named_targets.py", "_reasons.py", "_strangers.py"}
+NAMING_PROTOCOLS = {"_detect_protocol.py", "_named_targets.py", "_reasons.py", "_foreign_clients.py"}
 CORE = sorted(path.name for path in FOLDER.glob("_*.py") if path.name not in {"__init__.py", "_dialect.py", *NAMING_PROTOCOLS})
 """All files of the session except the interface, and except four files that name protocols: detection, targets, reasons, and refusals."""
 METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}

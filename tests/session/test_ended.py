@@ -1,15 +1,15 @@
-"""`NO_OWNER`, the owner of the streams of a session that is over, takes every call; a dialect with `release` is released."""
+"""`RELEASED`, the owner of the streams of a session that is over, takes every call; a dialect with `release` is released."""
 
 from typing import Any
 
 from penstock.session._channel import StreamOwner
-from penstock.session._ended import NO_OWNER, release_dialect
+from penstock.session._ended import RELEASED, release_dialect
 from penstock.session._session_delegate import SessionDelegate
 
 
 def test_it_takes_every_call_of_a_delegate_and_of_an_owner() -> None:
     """A late call does nothing."""
-    owner: Any = NO_OWNER
+    owner: Any = RELEASED
     for protocol in (SessionDelegate, StreamOwner):
         for name, function in vars(protocol).items():
             if not name.startswith("_"):

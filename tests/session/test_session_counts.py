@@ -1,13 +1,13 @@
 """The counts of a session: since when its streams have not moved. The rest is tested where the statistics of a connection are."""
 
 from penstock.api import UNBOUNDED
-from penstock.session._session_counts import SessionCounts, StalledCounts, StallWatch, StreamLook
+from penstock.session._session_counts import OldestStream, SessionCounts, StalledCounts, StreamLook
 from tests.session._pair import Pair, ScriptedPublisher
 
 
 def test_a_stall_ends_with_an_element_with_demand_and_with_the_stream() -> None:
     """A stream that begins under an id that was used before has a time of its own."""
-    watch = StallWatch()
+    watch = OldestStream()
 
     def look(now: float, *streams: StreamLook) -> tuple[float | None, float | None]:
         found = watch.look(now, streams)

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # started as a program: `tes
 import trio
 
 import penstock
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 from tests.costs import _server as costs
 from tests.hostile import _setup as hostile
 from tests.soak._elements import elements

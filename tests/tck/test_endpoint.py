@@ -16,7 +16,7 @@ from penstock_tck import SubscriberVerification
 import penstock
 from penstock.api import Subscriber, Subscription
 from penstock.endpoint import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
-from penstock.plugins import parse_url
+from penstock.spi import parse_url
 from tests.tck import test_remote_publishers  # the module: the kit would collect its class here, too
 
 SETTINGS = endpoint_settings(

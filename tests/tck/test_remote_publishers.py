@@ -19,7 +19,7 @@ import trustme
 import penstock
 from penstock.api import Model
 from penstock.builtin import PipeTransport
-from penstock.plugins import Tls, TransportOptions, build_registry, hookimpl
+from penstock.spi import Tls, TransportOptions, build_registry, hookimpl
 from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
 
 COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be used once

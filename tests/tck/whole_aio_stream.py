@@ -126,7 +126,7 @@ class OverAsyncio(test_remote_publishers.OverMemory):
     url = "tcp://127.0.0.1:0"
 
     def listening(self):
-        return self.url, penstock.plugins.TransportOptions(), penstock.plugins.TransportOptions(), test_remote_publishers.REGISTRY
+        return self.url, penstock.spi.TransportOptions(), penstock.spi.TransportOptions(), test_remote_publishers.REGISTRY
 
     async def _connect(self, address, options, registry, task_status):
         loop = _Loop()

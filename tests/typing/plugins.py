@@ -4,7 +4,10 @@ from typing import assert_type
 
 import trio
 
-from penstock.plugins import (
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.protocols.rsio import RsioDialect
+from penstock.session import DialectFactory
+from penstock.spi import (
     ByteConnection,
     Connection,
     Listener,
@@ -19,9 +22,6 @@ from penstock.plugins import (
     hookimpl,
     parse_url,
 )
-from penstock.protocols.reactivesocket import ReactiveSocketDialect
-from penstock.protocols.rsio import RsioDialect
-from penstock.session import DialectFactory
 
 
 class UpperCaseSerializer(Serializer):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, assert_type
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 
 @dataclass

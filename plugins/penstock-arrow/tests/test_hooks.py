@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.plugins import PluginStatus, build_registry
+from penstock.spi import PluginStatus, build_registry
 
 
 def test_installing_the_plugin_is_enough() -> None:

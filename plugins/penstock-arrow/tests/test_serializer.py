@@ -10,7 +10,7 @@ import pytest
 from penstock_arrow import ArrowSerializer
 
 from penstock.api import ProtocolError, UsageError
-from penstock.plugins import WrongElementType
+from penstock.spi import WrongElementType
 
 ARROW = ArrowSerializer()
 ROWS = 20

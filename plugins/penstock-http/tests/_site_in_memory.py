@@ -9,11 +9,11 @@ import trio
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
 from penstock_http._transport import HttpTransport, SiteConnection
-from penstock_http.h2 import Place, subprotocols_of
+from penstock_http.multiplex import Mount, subprotocols_of
 
 from penstock import Limits, PublicError, Service, serve
 from penstock.builtin import MemoryTransport
-from penstock.plugins import ByteConnection, Connection, Listener, Transport, TransportOptions, Url, build_registry, hookimpl, parse_url
+from penstock.spi import ByteConnection, Connection, Listener, Transport, TransportOptions, Url, build_registry, hookimpl, parse_url
 
 
 class _Listener(Listener):
@@ -22,7 +22,7 @@ class _Listener(Listener):
         self._below = below
         self._site = site
         self._options = options
-        self._place = Place(protocols=subprotocols_of(options.protocols))
+        self._place = Mount(protocols=subprotocols_of(options.protocols))
 
     async def accept(self) -> Connection:
         connection = await self._below.accept()

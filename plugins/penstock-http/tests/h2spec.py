@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import trio
 
 import penstock
-from penstock.plugins import parse_url
+from penstock.spi import parse_url
 
 KNOWN: Final[dict[str, dict[str, str]]] = {
     "h2": {},

@@ -15,7 +15,7 @@ import trio
 from _raw_http2 import Asking
 
 from penstock import Limits, Service, Topic, serve
-from penstock.plugins import TransportOptions, open_tcp, parse_url
+from penstock.spi import TransportOptions, open_tcp, parse_url
 
 COUNT: Final = 10_000
 AT_ONCE: Final = 50

@@ -15,7 +15,7 @@ import h11
 import trio
 
 from penstock import Limits, Service, serve
-from penstock.plugins import TransportOptions, open_tcp, parse_url
+from penstock.spi import TransportOptions, open_tcp, parse_url
 
 ELEMENT: Final = b"x" * 100
 ROUNDS: Final = 3

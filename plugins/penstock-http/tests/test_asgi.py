@@ -19,7 +19,7 @@ from penstock_http._messages import Response
 import penstock
 from penstock import Limits
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 Clock = trio.testing.MockClock
 EXAMPLES = Path(__file__).parent.parent / "examples"

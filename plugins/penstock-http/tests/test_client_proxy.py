@@ -12,7 +12,7 @@ from _site_in_memory import service
 from penstock_http._client_proxy import Proxy, proxy_for
 
 from penstock import AuthRefused, ConnectionLost, Credentials, Rejected, Service, UsageError, serve, subscribe
-from penstock.plugins import PeerIdentity, Tls, TransportOptions
+from penstock.spi import PeerIdentity, Tls, TransportOptions
 
 SECRET = b"Proxy-Authorization: Basic YW5uOmMgZA=="  # ann:c d
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -22,7 +22,7 @@ from penstock_http._messages import Response
 
 from penstock import Service, serve
 from penstock.api import UsageError
-from penstock.plugins import Tls, TransportOptions, build_registry, parse_url
+from penstock.spi import Tls, TransportOptions, build_registry, parse_url
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 

@@ -2,10 +2,10 @@
 
 import pytest
 from penstock_http._settings import settings_of
-from penstock_http.h2 import settings_of as http2_settings_of
+from penstock_http.multiplex import settings_of as http2_settings_of
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 
 @pytest.mark.parametrize(("read", "name"), [(settings_of, "http.origins"), (http2_settings_of, "h2.origins")])

@@ -2,7 +2,7 @@
 
 import penstock_http
 
-from penstock.plugins import build_registry
+from penstock.spi import build_registry
 
 
 def test_penstock_finds_the_plugin() -> None:

@@ -12,7 +12,7 @@ from _site_in_memory import Answer, world
 from penstock_http._messages import Response
 
 from penstock import LimitExceeded, Limits, Service, subscribe
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 Clock = trio.testing.MockClock
 

@@ -13,8 +13,8 @@ from _site_in_memory import Answer, World, world
 from penstock_http._http2 import MAX_BODIES, head_of
 from penstock_http._messages import Response
 from penstock_http._subscription import Delivery
-from penstock_http.h2 import PREFACE
-from penstock_http.h2._outgoing import Outgoing
+from penstock_http.multiplex import PREFACE
+from penstock_http.multiplex._frame_writer import FrameWriter
 from trio.testing import wait_all_tasks_blocked
 
 from penstock import Limits, Service
@@ -155,7 +155,7 @@ async def test_a_written_answer_counts_as_lost_if_the_connection_breaks(breaks: 
 async def test_elements_count_as_written_before_their_task_runs_again(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next poll of a client may be looked at before: without positions it would get the elements again."""
     happened: list[str] = []
-    on_written, send = Delivery.on_written, Outgoing.send
+    on_written, send = Delivery.on_written, FrameWriter.send
 
     def note_written(delivery: Delivery) -> None:
         happened.append("written")
@@ -168,7 +168,7 @@ async def test_elements_count_as_written_before_their_task_runs_again(autojump_c
     monkeypatch.setattr(Delivery, "on_written", note_written)
     async with connected() as (client, _, _):
         path = await client.subscribe("numbers/5", 2)
-        monkeypatch.setattr(Outgoing, "send", note_sent)
+        monkeypatch.setattr(FrameWriter, "send", note_sent)
         assert elements(await client.ask(f"PUT {path}")) == [b"0", b"1"]
     assert happened == ["written", "the task runs"]
 

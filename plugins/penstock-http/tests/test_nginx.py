@@ -14,7 +14,7 @@ from _free_port import free_port
 from _site_in_memory import service
 
 import penstock
-from penstock.plugins import TransportOptions, parse_url
+from penstock.spi import TransportOptions, parse_url
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/nginx.md").read_text(encoding="utf-8")
 NGINX = shutil.which("nginx") or ("/usr/sbin/nginx" if Path("/usr/sbin/nginx").exists() else "")

@@ -11,7 +11,7 @@ from _site_in_memory import Client, service, world
 from penstock_http import _websocket
 
 import penstock
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 
 pytest.importorskip("penstock_websocket")
 

@@ -10,7 +10,7 @@ from penstock_http._async_api import document
 from trio.testing import MockClock
 
 from penstock import Service, UsageError, serve
-from penstock.plugins import PeerIdentity, TransportOptions
+from penstock.spi import PeerIdentity, TransportOptions
 
 
 @pytest.fixture(autouse=True)

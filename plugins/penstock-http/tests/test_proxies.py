@@ -14,7 +14,7 @@ from penstock_http._proxy_protocol import SIGNATURE, NoHeader, receive_header
 from penstock_http._settings import settings_of
 
 from penstock import Limits, UsageError, serve
-from penstock.plugins import PeerIdentity, TransportOptions
+from penstock.spi import PeerIdentity, TransportOptions
 
 TRUSTED = read_networks(["10.0.0.0/8", "::1"], "http.trusted")
 PROXY = PeerIdentity(address="10.0.0.1:4711", host="10.0.0.1", port=4711)

@@ -26,7 +26,7 @@ from penstock import (
 )
 from penstock.api import LimitExceeded, ProtocolError
 from penstock.builtin import MemoryTransport
-from penstock.plugins import ByteConnection, PeerIdentity, Registry, TransportOptions, UrlSource, build_registry, hookimpl, parse_url
+from penstock.spi import ByteConnection, PeerIdentity, Registry, TransportOptions, UrlSource, build_registry, hookimpl, parse_url
 
 Clock = trio.testing.MockClock
 PEER = PeerIdentity(address="memory://site")

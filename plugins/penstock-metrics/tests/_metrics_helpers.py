@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import penstock
-from penstock.plugins import Registry, build_registry
+from penstock.spi import Registry, build_registry
 
 
 def quotes_service() -> penstock.Service:

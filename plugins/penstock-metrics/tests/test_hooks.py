@@ -5,7 +5,7 @@ from _metrics_helpers import quotes_service
 from penstock_metrics import MEASUREMENTS
 
 import penstock
-from penstock.plugins import PluginStatus, build_registry
+from penstock.spi import PluginStatus, build_registry
 
 
 def test_installing_the_plugin_is_enough() -> None:

@@ -13,7 +13,7 @@ from penstock_metrics import METRICS, Kind, Measurements
 from penstock_metrics.opentelemetry import Spans, instrument, instrument_name
 
 import penstock
-from penstock.plugins import Outcome, StreamEnded, StreamOpened
+from penstock.spi import Outcome, StreamEnded, StreamOpened
 
 
 def _numbers(reader: InMemoryMetricReader) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:

@@ -11,7 +11,7 @@ from penstock_metrics._publishers import Publishers
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
 import penstock
-from penstock.plugins import Outcome, StreamEnded, StreamOpened, TransportOptions, build_registry, parse_url
+from penstock.spi import Outcome, StreamEnded, StreamOpened, TransportOptions, build_registry, parse_url
 
 SERVED = {
     "penstock_accepted_connections_total": 1,

@@ -15,7 +15,7 @@ from penstock_metrics.opentelemetry import Spans
 
 import penstock
 from penstock.api import Limits
-from penstock.plugins import ConnectionOpened, PeerIdentity
+from penstock.spi import ConnectionOpened, PeerIdentity
 
 SPAN = NonRecordingSpan(
     SpanContext(0xAB << 120, 0xCD << 56, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("a", "b")]))

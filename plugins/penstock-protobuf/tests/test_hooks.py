@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.plugins import PluginStatus, TransportOptions, build_registry
+from penstock.spi import PluginStatus, TransportOptions, build_registry
 
 
 def test_installing_the_plugin_is_enough() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import trio
 
 import penstock
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 Act = Callable[[], None]
 

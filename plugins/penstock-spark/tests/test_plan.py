@@ -13,11 +13,11 @@ from penstock_spark.source._offsets import (
     Key,
     Offset,
     Range,
+    pack_into_tasks,
     ranges_between,
     read_places,
     share,
     share_bytes,
-    shared_out,
 )
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._settings import SourceSettings
@@ -120,7 +120,7 @@ def of_streams(counts: Sequence[int]) -> list[tuple[Range, tuple[str, ...]]]:
 def test_small_ranges_share_a_task(counts: list[int], least: int, tasks: int) -> None:
     """Each range is in one task, and no task with several has more than is enough."""
     ranges = of_streams(counts)
-    found = shared_out(ranges, least)
+    found = pack_into_tasks(ranges, least)
     assert len(found) == tasks
     assert sorted(part for parts, _ in found for part in parts) == sorted(part for part, _ in ranges)
     for parts, _ in found:
@@ -130,7 +130,7 @@ def test_small_ranges_share_a_task(counts: list[int], least: int, tasks: int) ->
 def test_ranges_at_different_addresses_do_not_share_a_task() -> None:
     """A task has one connection."""
     ranges = [(part, (f"tcp://{number % 2}",)) for number, (part, _) in enumerate(of_streams([1] * 1_000))]
-    found = shared_out(ranges, 1)
+    found = pack_into_tasks(ranges, 1)
     addresses = dict(ranges)
     assert all(addresses[part] == where for parts, where in found for part in parts)
     assert len(found) == 34

@@ -9,7 +9,7 @@ from wsproto.frame_protocol import FrameProtocol
 
 import penstock
 from penstock import Limits, Service
-from penstock.plugins import TransportOptions, open_tcp, parse_url
+from penstock.spi import TransportOptions, open_tcp, parse_url
 
 LIMITS = Limits(goodbye_timeout=0.5, linger=0.3)
 KEY = "AAAAAAAAAAAAAAAAAAAAAA=="

@@ -13,7 +13,7 @@ import websockets.sync.client
 import websockets.sync.server
 from penstock_websocket import WebSocketTransport
 
-from penstock.plugins import TransportOptions, parse_url
+from penstock.spi import TransportOptions, parse_url
 
 SUBSCRIBE = b"\x10\x09numbers/3\x00\x64"
 """Subscribe to numbers/3 as 0, with a demand of 100."""

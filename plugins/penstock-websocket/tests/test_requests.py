@@ -2,13 +2,13 @@
 
 import h11
 import pytest
-from penstock_websocket._requests import Accepted, Place, Refused, accept_token, judge_request, judge_response
+from penstock_websocket._requests import Accepted, Mount, Refused, accept_token, judge_request, judge_response
 from penstock_websocket._settings import Settings, settings_of
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
-PLACE = Place(secure=False, path="", subprotocols=("rsio.v0", "reactivesocket.v0"), is_loopback=True, settings=Settings())
+PLACE = Mount(secure=False, path="", subprotocols=("rsio.v0", "reactivesocket.v0"), is_loopback=True, settings=Settings())
 KEY = "AAAAAAAAAAAAAAAAAAAAAA=="
 
 
@@ -19,13 +19,13 @@ def _request(*more: tuple[str, str], target: str = "/", version: str = "1.1", me
     return h11.Request(method=method, target=target, headers=[*given, *more], http_version=version)
 
 
-def _status(request: h11.Request, place: Place = PLACE, size: int = 200) -> int:
+def _status(request: h11.Request, place: Mount = PLACE, size: int = 200) -> int:
     verdict = judge_request(request, size, place)
     return verdict.status if isinstance(verdict, Refused) else 101
 
 
-def _place(*, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object) -> Place:
-    return Place(secure=secure, path=path, subprotocols=("rsio.v0",), is_loopback=is_loopback, settings=Settings(**settings))
+def _place(*, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object) -> Mount:
+    return Mount(secure=secure, path=path, subprotocols=("rsio.v0",), is_loopback=is_loopback, settings=Settings(**settings))
 
 
 @pytest.mark.parametrize(

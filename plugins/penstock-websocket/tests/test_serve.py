@@ -14,7 +14,7 @@ import trustme
 from penstock_tck.wire import Target, Verdict, check_target
 
 import penstock
-from penstock.plugins import Tls, TransportOptions
+from penstock.spi import Tls, TransportOptions
 
 Frame = Callable[..., bytes]
 

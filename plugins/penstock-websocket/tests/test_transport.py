@@ -12,7 +12,7 @@ from penstock_websocket._pings import Pinger
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
-from penstock.plugins import Connection, Listener, TransportOptions, parse_url
+from penstock.spi import Connection, Listener, TransportOptions, parse_url
 
 TRANSPORT = WebSocketTransport()
 URL = "ws://127.0.0.1:0"

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from penstock.plugins import PluginStatus, build_registry
+from penstock.spi import PluginStatus, build_registry
 
 
 def test_installing_the_plugin_is_enough() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 from penstock_template_transport import NetstringTransport
 
-from penstock.plugins import Transport
+from penstock.spi import Transport
 
 SECONDS = 60
 """A test that takes longer fails, and its traceback shows the line at which it waited. On a busy machine a correct test takes seconds."""

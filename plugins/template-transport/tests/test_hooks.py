@@ -1,6 +1,6 @@
 """The plugin in a registry."""
 
-from penstock.plugins import PluginStatus, build_registry
+from penstock.spi import PluginStatus, build_registry
 
 
 def test_installing_the_plugin_is_enough() -> None:

@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from penstock import Service, connect, from_iterable, serve
 from penstock.api import LimitExceeded
-from penstock.plugins import Connection, TransportOptions, open_tcp, parse_url
+from penstock.spi import Connection, TransportOptions, open_tcp, parse_url
 
 TRANSPORT = NetstringTransport()
 URL = "netstring://127.0.0.1:0"

@@ -9,7 +9,7 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
-from penstock.plugins import Connection, Listener, Transport, TransportOptions, parse_url
+from penstock.spi import Connection, Listener, Transport, TransportOptions, parse_url
 
 OPTIONS = TransportOptions(max_message=100)
 Listen = Callable[[], Awaitable[Listener]]

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from penstock import ConnectionLost, Limits, Service, connect, serve
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 service = Service()
 

@@ -13,7 +13,7 @@ def connect(settings: EndpointSettings) -> AbstractAsyncContextManager[Peer]:
     `publishers` are what the peer may subscribe to, by name: functions that return iterables or async iterables, or `Published` with a
     type. Each subscription of the peer has a task. `credentials` go to the server before any request.
     `authenticate`, plain or async, examines the server before any request, as that of `penstock.connect` does.
-    `registry` has the serializers and extensions; without it those of penstock itself: give ``penstock.plugins.build_registry()`` for those
+    `registry` has the serializers and extensions; without it those of penstock itself: give ``penstock.spi.build_registry()`` for those
     of plugins. `extensions`, `options`, `transports`, `encoding` and `limits` are those of `penstock.connect`.
     With `reconnect` a lost connection is made again, and entering waits for the first one. Streams and requests of a lost connection end
     with ConnectionLost; new ones wait. A stream whose publisher has positions goes on at the position of its next element.

@@ -15,8 +15,8 @@ import attrs
 
 from penstock.aio._publisher import TaskPublisher
 from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings, Then
-from penstock.plugins import PeerIdentity, PeerStatistics, certificate_of, set_tcp_options, tcp_identity, unix_identity
 from penstock.session import ConnectionState, SendingStream
+from penstock.spi import PeerIdentity, PeerStatistics, certificate_of, set_tcp_options, tcp_identity, unix_identity
 
 MESSAGES_PER_LOOK: Final = 64
 """Messages that are decoded between two looks at the clock."""

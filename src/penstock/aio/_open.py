@@ -4,7 +4,7 @@ import asyncio
 
 from penstock.aio._connection import Connection
 from penstock.endpoint import EndpointSettings, late
-from penstock.plugins import Tls, unreachable
+from penstock.spi import Tls, unreachable
 
 
 async def open_connection(settings: EndpointSettings) -> Connection:

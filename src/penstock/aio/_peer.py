@@ -18,8 +18,8 @@ from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
 from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, raise_refusal, request_opening, stream_opening
-from penstock.plugins import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 from penstock.session import own_copy
+from penstock.spi import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 
 T = TypeVar("T")
 

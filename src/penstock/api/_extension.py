@@ -42,7 +42,7 @@ class ExtensionLink(Protocol):
     # Any: the class lies in a layer above this one.
     @property
     def peer(self) -> Any:
-        """The identity of the peer, a `penstock.plugins.PeerIdentity`."""
+        """The identity of the peer, a `penstock.spi.PeerIdentity`."""
 
     @property
     def has_introductions(self) -> bool:

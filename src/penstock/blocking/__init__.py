@@ -8,7 +8,7 @@
         for batch in peer.batches("ticks"):
             print(batch)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`, `penstock.plugins` and `penstock.api`.
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`, `penstock.spi` and `penstock.api`.
 """
 
 from penstock.blocking._connect import connect

@@ -24,7 +24,7 @@ from penstock.endpoint import (
     request_opening,
     stream_opening,
 )
-from penstock.plugins import PeerIdentity, PeerStatistics, Serializer, may_reconnect
+from penstock.spi import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -20,7 +20,7 @@ import attrs
 
 from penstock.api import ConnectionLost
 from penstock.endpoint import EndpointSettings, late
-from penstock.plugins import (
+from penstock.spi import (
     PeerIdentity,
     Tls,
     TransportOptions,

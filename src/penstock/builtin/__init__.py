@@ -1,6 +1,6 @@
-"""penstock's own transports, serializers and extensions, offered through the hooks of `penstock.plugins` like those of any other plugin.
+"""penstock's own transports, serializers and extensions, offered through the hooks of `penstock.spi` like those of any other plugin.
 
-May import `penstock.plugins`, `penstock.api`, `penstock.recording`, attrs, trio and the standard library. Programs select a transport by
+May import `penstock.spi`, `penstock.api`, `penstock.recording`, attrs, trio and the standard library. Programs select a transport by
 its name in a URL (``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options:
 ``JsonSerializer(null=…)``.
 """

@@ -29,7 +29,7 @@ from penstock.api import (
     Role,
 )
 from penstock.builtin._auth_messages import ACCEPTED, CREDENTIALS, VERDICT, decode_credentials, encode_credentials
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 REFUSAL_DELAY: Final = 0.25
 """Seconds from the arrival of credentials to their refusal. A look-up that fails early must not be told from one that fails late."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.api import UsageError, shown
-from penstock.plugins import Serializer
+from penstock.spi import Serializer
 
 
 class BytesSerializer(Serializer):

@@ -18,7 +18,7 @@ from typing import ClassVar, Final, cast
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import ByteConnection, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, Url
+from penstock.spi import ByteConnection, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, Url
 
 STDERR_LINES: Final = 5
 """Lines of the child's stderr that `farewell` repeats."""

@@ -11,10 +11,10 @@ from penstock.builtin._json import JsonSerializer
 from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._position import Position
 from penstock.builtin._text import TextSerializer
-from penstock.plugins import Factory, Serializer, hookimpl
+from penstock.spi import Factory, Serializer, hookimpl
 
 if TYPE_CHECKING:
-    from penstock.plugins import Transport
+    from penstock.spi import Transport
 
 
 @hookimpl

@@ -14,7 +14,7 @@ from penstock.api import UsageError, shown
 from penstock.builtin._json_size import MAX_DEPTH, MAX_VALUES
 from penstock.builtin._json_text import JsonText
 from penstock.builtin._typed_json import TypedJson, typed_json
-from penstock.plugins import Serializer, to_plain
+from penstock.spi import Serializer, to_plain
 
 
 class JsonSerializer(Serializer):

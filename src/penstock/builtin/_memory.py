@@ -12,7 +12,7 @@ import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
 from penstock.builtin._memory_pipe import DEFAULT_CAPACITY, MessagePipe, memory_stream_pair
-from penstock.plugins import (
+from penstock.spi import (
     ByteConnection,
     Bytes,
     Connection,

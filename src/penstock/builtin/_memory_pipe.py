@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import Bytes
+from penstock.spi import Bytes
 
 DEFAULT_CAPACITY: Final = 64 << 10
 """Bytes: the capacity of a pipe of Linux."""

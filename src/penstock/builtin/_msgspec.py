@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from penstock.plugins import PlainType
+from penstock.spi import PlainType
 
 msgspec: Any
 try:

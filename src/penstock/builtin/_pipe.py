@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import ByteConnection, Connection, ConnectionFacts, Listener, PeerIdentity, Transport, TransportOptions, Url
+from penstock.spi import ByteConnection, Connection, ConnectionFacts, Listener, PeerIdentity, Transport, TransportOptions, Url
 
 _STDERR: Final = 2
 _HIGHEST_STANDARD: Final = 2

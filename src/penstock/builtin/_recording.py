@@ -1,8 +1,8 @@
 """The hooks of the recorder that the environment asks for. `penstock.builtin` has them only if ``PENSTOCK_RECORD`` is set."""
 
 from penstock.api import SignalTap
-from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 from penstock.recording import process_recorder
+from penstock.spi import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 
 
 @hookimpl

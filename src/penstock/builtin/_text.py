@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.plugins import Serializer, WrongElementType
+from penstock.spi import Serializer, WrongElementType
 
 
 class TextSerializer(Serializer):

@@ -5,7 +5,7 @@ from typing import ClassVar
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import (
+from penstock.spi import (
     Connection,
     Listener,
     PeerIdentity,

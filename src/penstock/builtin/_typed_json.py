@@ -14,7 +14,7 @@ from typing import Any, Final
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.builtin._json_text import JsonText
 from penstock.builtin._msgspec import fast_json
-from penstock.plugins import DoesNotFit, PlainType, Serializer, WrongElementType, plain_type
+from penstock.spi import DoesNotFit, PlainType, Serializer, WrongElementType, plain_type
 
 SHORT: Final = 256
 """Bytes. A shorter text is not checked for its size: 128 lists inside each other have 256 brackets."""

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 import trio
 
-from penstock.plugins import (
+from penstock.spi import (
     Connection,
     ConnectionFacts,
     Listener,

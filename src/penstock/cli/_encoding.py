@@ -5,7 +5,7 @@ import argparse
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import parse_url
+from penstock.spi import parse_url
 
 
 def encoding_argument(command: argparse.ArgumentParser, *, listens: bool) -> None:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from penstock.api import UsageError
 from penstock.cli._printable import cells, printable_json, with_blanks
-from penstock.plugins import Serializer, build_registry
-from penstock.runtime import Announced
+from penstock.runtime import AnnouncedSerializer
+from penstock.spi import Serializer, build_registry
 
 FORMATS: Final = ("text", "json", "raw")
 
@@ -24,7 +24,11 @@ def announced_for(style: str) -> Serializer | str:
     if style == "raw":
         return "bytes"
     registry = build_registry()
-    return Announced(registry, raw=TEXTS) if style == "text" else Announced(registry, otherwise=registry.serializer("json"))
+    return (
+        AnnouncedSerializer(registry, raw=TEXTS)
+        if style == "text"
+        else AnnouncedSerializer(registry, otherwise=registry.serializer("json"))
+    )
 
 
 def formatted(element: Any, style: str) -> bytes:

@@ -16,8 +16,8 @@ from penstock.cli._credentials import credentials_arguments, credentials_of
 from penstock.cli._printable import cells, printable
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.cli._transports import permitted_transports, transports_argument
-from penstock.plugins import parse_url
 from penstock.runtime import DESCRIPTION, subscribe
+from penstock.spi import parse_url
 
 HELP = "list what a service offers"
 

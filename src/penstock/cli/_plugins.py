@@ -5,7 +5,7 @@ import sys
 
 import trio
 
-from penstock.plugins import build_registry
+from penstock.spi import build_registry
 
 HELP = "list plugins, and the reason if one was left out"
 

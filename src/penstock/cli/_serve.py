@@ -17,7 +17,7 @@ import sys
 from penstock.api import Limits
 from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._load import load
-from penstock.cli._logs import log_arguments, start_logs
+from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.runtime import DESCRIPTION, Server, Service, describe_streams, raise_open_files, serve, serve_until_signal, tune_collector
 

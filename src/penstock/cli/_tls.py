@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.api import UsageError
-from penstock.plugins import Tls, TransportOptions, build_registry, parse_url
+from penstock.spi import Tls, TransportOptions, build_registry, parse_url
 
 
 def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar, cast
 import trio
 
 from penstock.api import CleanupTimeout
-from penstock.core._claims import Claim
+from penstock.core._iterator_lease import IteratorLease
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class PulledIterator(Generic[T]):
         label: str,
         is_given: bool = False,
         borrowed: bool = False,
-        claim: Claim | None = None,
+        claim: IteratorLease | None = None,
     ) -> None:
         """`is_given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here.
 

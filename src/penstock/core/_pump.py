@@ -12,7 +12,7 @@ Rules of this file:
 
 A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because a call for each element costs more
 than all the other work on it. Every other element is signalled with `on_next`. For a `ConvertingSubscriber` the pump also converts.
-Elements that the iterator has at hand (`_at_hand.py`) go in one call to subscribers that take lists.
+Elements that the iterator has at hand (`_ready_elements.py`) go in one call to subscribers that take lists.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -35,10 +35,10 @@ from penstock.api import (
     add_demand,
     on_next_many_of,
 )
-from penstock.core._at_hand import ElementsAtHand, before_none
-from penstock.core._claims import Claim
+from penstock.core._iterator_lease import IteratorLease
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
+from penstock.core._ready_elements import ReadyElements, before_none
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class Pump(Subscription, Generic[T]):
         length: int = UNBOUNDED,
         given: bool = False,
         borrowed: bool = False,
-        claim: Claim | None = None,
+        claim: IteratorLease | None = None,
     ) -> None:
         """`length` is how many elements will come, if that is known.
 
@@ -319,7 +319,7 @@ class Pump(Subscription, Generic[T]):
         self, on_next_many: Callable[[Sequence[T]], None], iterator: Any, on_next: Callable[[T], None], granted: int
     ) -> bool:
         """Do the same for an iterator that may have several elements at hand, and a subscriber that takes them in one call."""
-        at_hand: ElementsAtHand[T] = iterator
+        at_hand: ReadyElements[T] = iterator
         while self._budget > 0:
             elements = at_hand.take_ready(self._budget)
             if len(elements) > 1:

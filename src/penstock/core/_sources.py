@@ -13,11 +13,11 @@ import trio
 
 from penstock.api import UNBOUNDED, AlreadySubscribed, Publisher, Subscriber, Subscription, UsageError, shown
 from penstock.core._arguments import check_function, check_seconds, has_methods_of, name_of
-from penstock.core._at_hand import COLLECTIONS, ChannelIterator, CollectionIterator
 from penstock.core._batch_iterator import BatchIterator
-from penstock.core._claims import Claim, already_subscribed, take_claim
+from penstock.core._iterator_lease import IteratorLease, already_subscribed, take_lease
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
+from penstock.core._ready_elements import COLLECTIONS, ChannelIterator, CollectionIterator
 from penstock.core._scope import Scope
 from penstock.core._source import Source, Streamable
 
@@ -338,7 +338,7 @@ class _OnceSource(Source[T]):
         try:
             if iterator is None:
                 raise already_subscribed(self._label, is_closed_at_end=self._is_generator)
-            claim = take_claim(iterator, self._label, is_closed_at_end=self._is_generator)
+            claim = take_lease(iterator, self._label, is_closed_at_end=self._is_generator)
         except AlreadySubscribed as refusal:
             failed(refusal).attach(subscriber, scope)
             return
@@ -358,7 +358,7 @@ class _OnceSource(Source[T]):
         return f"<source {self._label}>"
 
 
-async def _walk(iterable: Iterable[T], _claim: Claim | None = None) -> AsyncIterator[T]:
+async def _walk(iterable: Iterable[T], _claim: IteratorLease | None = None) -> AsyncIterator[T]:
     # `_claim` is only kept, for as long as this generator exists.
     # Never waits. The pump's pacer checkpoints, so an endless iterable cannot starve other tasks.
     iterator = iter(iterable)
@@ -382,11 +382,11 @@ def _call(function: Callable[..., Any], args: tuple[object, ...]) -> AsyncIterat
     if isinstance(made, AsyncIterable):
         # Clones of a channel compete for its elements on purpose: see from_channel().
         if isinstance(made, AsyncIterator) and not isinstance(made, trio.MemoryReceiveChannel):
-            take_claim(made, name_of(function), is_closed_at_end=True)
+            take_lease(made, name_of(function), is_closed_at_end=True)
         return aiter(made)
     if isinstance(made, Iterable):
         is_iterator, is_generator = isinstance(made, Iterator), isinstance(made, Generator)
-        return _walk(made, take_claim(made, name_of(function), is_closed_at_end=is_generator) if is_iterator else None)
+        return _walk(made, take_lease(made, name_of(function), is_closed_at_end=is_generator) if is_iterator else None)
     if inspect.iscoroutine(made):
         made.close()  # else Python warns that it was never awaited, which is not the mistake
     raise UsageError(

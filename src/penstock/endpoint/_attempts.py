@@ -1,6 +1,6 @@
 """The attempts of one client to connect, by a policy (`Reconnect`) or without one. No clock: the time is passed in."""
 
-from penstock.plugins import Events, Reconnect, ReconnectEvent, ReconnectStage
+from penstock.spi import Events, Reconnect, ReconnectEvent, ReconnectStage
 
 
 class Attempts:

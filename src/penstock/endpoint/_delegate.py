@@ -10,8 +10,8 @@ from penstock.api import NO_SUCH
 from penstock.endpoint._published import failed_publisher
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
-from penstock.plugins import PeerIdentity
 from penstock.session import SendingStream, Session
+from penstock.spi import PeerIdentity
 
 
 class ClientDelegate:

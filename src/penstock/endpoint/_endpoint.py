@@ -20,8 +20,8 @@ from penstock.endpoint._outcomes import AwaitWith, Outcomes, Then
 from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
-from penstock.plugins import PeerIdentity, PeerStatistics, direction_statistics
 from penstock.session import CUT, CUT_EARLY, SendingStream, Session, SessionCounts, own_copy, release_session
+from penstock.spi import PeerIdentity, PeerStatistics, direction_statistics
 
 LINGER_BYTES: Final = 1 << 20
 """Bytes that are still read after this side's goodbye. Elements that were asked for may be under way; more of them is an attack."""

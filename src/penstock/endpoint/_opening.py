@@ -11,8 +11,8 @@ from penstock.endpoint._run_buffer import RunBuffer
 from penstock.endpoint._settings import EndpointSettings
 from penstock.endpoint._stream_buffer import StreamBuffer
 from penstock.endpoint._stream_place import StreamPlace
-from penstock.plugins import Serializer, encode_payload, load_answer, resolve_serializer
 from penstock.session import target_of
+from penstock.spi import Serializer, encode_payload, load_answer, resolve_serializer
 
 
 @attrs.frozen

@@ -3,15 +3,15 @@
 from types import MappingProxyType
 
 from penstock.builtin import BytesSerializer, JsonSerializer, TextSerializer, penstock_extensions
-from penstock.plugins import Events, Registry
 from penstock.protocols import penstock_dialects
 from penstock.protocols import penstock_extensions as protocol_extensions
+from penstock.spi import Events, Registry
 
 
 def own_registry() -> Registry:
     """Return the serializers, extensions and protocols of penstock, without its transports.
 
-    `penstock.plugins.build_registry` finds those of other distributions, too. It imports all of them, and trio with them.
+    `penstock.spi.build_registry` finds those of other distributions, too. It imports all of them, and trio with them.
     """
     serializers = (BytesSerializer(), JsonSerializer(), TextSerializer())
     return Registry(

@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.api import PublisherFailed, Subscription, UsageError, add_demand, shown
-from penstock.plugins import Registry, Serializer, dumped_bytes, serializer_for
 from penstock.session import SendingStream
+from penstock.spi import Registry, Serializer, dumped_bytes, serializer_for
 
 BURST: Final = 1024
 """Elements that are pulled before other publishers get their turn, at most."""

@@ -10,7 +10,8 @@ from penstock.endpoint._outcomes import deferred
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import Published, check_published
 from penstock.endpoint._reports import Report, log_failure
-from penstock.plugins import (
+from penstock.session import DialectFactory, DialectSettings
+from penstock.spi import (
     Factory,
     PeerIdentity,
     Reconnect,
@@ -21,7 +22,6 @@ from penstock.plugins import (
     check_permitted,
     parse_url,
 )
-from penstock.session import DialectFactory, DialectSettings
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from penstock.api import (
     shown,
 )
 from penstock.endpoint._stream_place import StreamPlace
-from penstock.plugins import Serializer, load_error, loaded_none
+from penstock.spi import Serializer, load_error, loaded_none
 
 DEFAULT_DEMAND: Final = 256
 """Elements that may be under way at a time."""

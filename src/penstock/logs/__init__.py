@@ -9,9 +9,20 @@ Imports `penstock.api`, `penstock.core` and trio.
 
 from penstock.logs._disk_log import DiskLog
 from penstock.logs._log import Log, Transaction
-from penstock.logs._positions import DEFAULT_PARTITION, Place, not_retained
+from penstock.logs._positions import DEFAULT_PARTITION, Position, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
 from penstock.logs._spool import Spool, StartsAnywhere
 
-__all__ = ["DEFAULT_PARTITION", "DiskLog", "Log", "Place", "Retention", "RingLog", "Spool", "StartsAnywhere", "Transaction", "not_retained"]
+__all__ = [
+    "DEFAULT_PARTITION",
+    "DiskLog",
+    "Log",
+    "Position",
+    "Retention",
+    "RingLog",
+    "Spool",
+    "StartsAnywhere",
+    "Transaction",
+    "not_retained",
+]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import overload
 
 from penstock.core import Source
-from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Place
+from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
 
 
 class Transaction(ABC):
@@ -73,7 +73,7 @@ class Log(ABC):
         """
 
     @abstractmethod
-    def source(self, partition: str = DEFAULT_PARTITION, start: Place = "earliest", stop: Place | None = None) -> Source[bytes]:
+    def source(self, partition: str = DEFAULT_PARTITION, start: Position = "earliest", stop: Position | None = None) -> Source[bytes]:
         """Return the source of the elements from `start` up to, and not with, `stop`. It can be subscribed to any number of times.
 
         Without `stop` it follows the log: after the last element it waits for the next one. With ``stop="latest"`` it completes where the

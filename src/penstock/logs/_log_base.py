@@ -23,7 +23,7 @@ from penstock.logs._positions import (
     MOST_AT_ONCE,
     MOST_BYTES_AT_ONCE,
     MOST_STAGED,
-    Place,
+    Position,
     check_elements,
     check_map,
     check_partitions,
@@ -107,7 +107,7 @@ class LogBase(Log):
             raise UsageError("latest(timeout=...) waits for elements only with after=, the positions to wait behind")
         return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
 
-    def source(self, partition: str = DEFAULT_PARTITION, start: Place = "earliest", stop: Place | None = None) -> Source[bytes]:
+    def source(self, partition: str = DEFAULT_PARTITION, start: Position = "earliest", stop: Position | None = None) -> Source[bytes]:
         self._check_open()
         return LogSource(self, self._index(partition), *check_range(start, stop))
 
@@ -203,7 +203,7 @@ class LogBase(Log):
         except ValueError:
             raise unknown_partition(partition, self._names) from None
 
-    def resolve(self, index: int, start: Place, stop: Place | None) -> tuple[int, int | None]:
+    def resolve(self, index: int, start: Position, stop: Position | None) -> tuple[int, int | None]:
         """Return the positions that a stream that begins now has to hand over. Raises PositionNotRetained."""
         self._check_open()
         state = self._states[index]
@@ -237,7 +237,7 @@ class LogSource(Source[bytes]):
 
     __slots__ = ("_index", "_log", "_start", "_stop")
 
-    def __init__(self, log: LogBase, index: int, start: Place, stop: Place | None) -> None:
+    def __init__(self, log: LogBase, index: int, start: Position, stop: Position | None) -> None:
         self._log = log
         self._index = index
         self._start = start

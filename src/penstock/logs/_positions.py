@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError, shown
 
-Place: TypeAlias = int | Literal["earliest", "latest"]
+Position: TypeAlias = int | Literal["earliest", "latest"]
 """A position, or the word for the first position that a log retains, or for the position of the next element."""
 
 DEFAULT_PARTITION: Final = "0"
@@ -105,16 +105,16 @@ def check_position(position: Any, what: str) -> int:
     return position
 
 
-def check_place(place: Any, what: str) -> Place:
+def check_place(place: Any, what: str) -> Position:
     """Return `place` if it is a position or one of the two words."""
     if isinstance(place, str) and place in ("earliest", "latest"):
-        return cast("Place", place)
+        return cast("Position", place)
     if isinstance(place, str):
         raise UsageError(f"{what} is a position, 'earliest' or 'latest', not {shown(place)}")
     return check_position(place, what)
 
 
-def check_range(start: Any, stop: Any) -> tuple[Place, Place | None]:
+def check_range(start: Any, stop: Any) -> tuple[Position, Position | None]:
     """Return where a source starts and stops. `stop` may be None: then the source follows the log."""
     first, end = check_place(start, "start"), None if stop is None else check_place(stop, "stop")
     if isinstance(first, int) and isinstance(end, int) and end < first:

@@ -1,8 +1,8 @@
 """The protocols of this folder, offered through the same hook as those of plugins."""
 
-from penstock.plugins import Factory, hookimpl
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import Requests, RsioDialect
+from penstock.spi import Factory, hookimpl
 
 
 # Found by the entry point "protocols" in pyproject.toml: the runtime imports no protocol.

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.recording._columns import PACKED, PROCESSES, ROW_BYTES, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
-from penstock.recording._tap import Recorded
+from penstock.recording._tap import StreamFacts
 
 COMPRESSION: Final = "zstd"
 
@@ -45,7 +45,7 @@ class RecordFiles:
             return self._path.stat().st_size
         return 0
 
-    def write_signals(self, blocks: "Iterable[tuple[Recorded, bytes | bytearray]]") -> int:
+    def write_signals(self, blocks: "Iterable[tuple[StreamFacts, bytes | bytearray]]") -> int:
         """Write the packed rows of some subscriptions as one row group, those of a subscription together. Return the number of rows."""
         tables = [self._table(recorded, rows) for recorded, rows in blocks]
         table = pa.concat_tables(tables)
@@ -64,7 +64,7 @@ class RecordFiles:
             writer.close()
             path.rename(path.with_suffix(""))
 
-    def write_subscriptions(self, rows: list[Recorded]) -> None:
+    def write_subscriptions(self, rows: list[StreamFacts]) -> None:
         """Write what these subscriptions were."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
@@ -116,7 +116,7 @@ class RecordFiles:
         types = {"outbound": pa.bool_(), "kind": pa.int8()}
         return pa.schema([(name, types.get(name, pa.int64())) for name in (*STREAM, *PACKED)])
 
-    def _table(self, recorded: Recorded, rows: bytes | bytearray) -> Any:
+    def _table(self, recorded: StreamFacts, rows: bytes | bytearray) -> Any:
         columns = np.frombuffer(rows, dtype="<i8").reshape(-1, ROW_BYTES // 8)
         count = len(columns)
         stream = (self._process, recorded.subscription, recorded.connection, recorded.stream)
@@ -126,7 +126,7 @@ class RecordFiles:
             values.append(_numbers(columns[:, position], "int8" if name == "kind" else "int64"))
         return pa.Table.from_arrays(values, schema=self._schema())
 
-    def _subscriptions(self, rows: list[Recorded]) -> Any:
+    def _subscriptions(self, rows: list[StreamFacts]) -> Any:
         return pa.table(
             {
                 "process": _numbers(np.full(len(rows), self._process)),

@@ -21,9 +21,9 @@ from typing import Any, Final, Literal, Self
 
 from penstock.api import SignalTap, UsageError
 from penstock.core import LimitedLog
-from penstock.plugins import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
-from penstock.recording._tap import Intake, Recorded, StreamTap
+from penstock.recording._tap import Intake, StreamFacts, StreamTap
 from penstock.recording._writer_thread import LOG, WriterThread
+from penstock.spi import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 
 _INSTALL: Final = "recording needs pyarrow and numpy; install them with: pip install 'penstock[record]'"
 
@@ -158,7 +158,7 @@ class Recorder:
         if self._thread is None:
             self._start()
         self._count += 1
-        recorded = Recorded(
+        recorded = StreamFacts(
             subscription=self._count,
             connection=event.connection,
             stream=event.stream,

@@ -21,7 +21,7 @@ _PACK: Final = ROW.pack
 
 
 @attrs.frozen
-class Recorded:
+class StreamFacts:
     """A stream that is recorded."""
 
     subscription: int
@@ -64,7 +64,7 @@ class Intake:
     waiting: "deque[StreamTap]" = attrs.Factory(deque)
     """The taps that have rows."""
 
-    begun: deque[Recorded] = attrs.Factory(deque)
+    begun: deque[StreamFacts] = attrs.Factory(deque)
     """The streams that the thread does not know yet."""
 
     def __attrs_post_init__(self) -> None:
@@ -82,8 +82,8 @@ class StreamTap:
 
     __slots__ = ("_intake", "_rows", "_seq", "each_signal", "recorded")
 
-    def __init__(self, recorded: Recorded, intake: Intake, *, each_signal: bool) -> None:
-        self.recorded: Recorded = recorded
+    def __init__(self, recorded: StreamFacts, intake: Intake, *, each_signal: bool) -> None:
+        self.recorded: StreamFacts = recorded
         self.each_signal: bool = each_signal
         self._intake = intake
         self._rows = bytearray()

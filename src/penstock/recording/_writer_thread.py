@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core import LimitedLog
 from penstock.recording._columns import ROW_BYTES
-from penstock.recording._tap import Intake, Recorded
+from penstock.recording._tap import Intake, StreamFacts
 
 if TYPE_CHECKING:
     from penstock.recording._files import RecordFiles
@@ -49,9 +49,9 @@ class WriterThread(threading.Thread):
         self._intake = intake
         self._rotate = rotate_seconds, rotate_bytes
         self._is_stopping = threading.Event()
-        self._held: dict[int, tuple[Recorded, bytearray]] = {}  # bounded by GROUP_ROWS and the rows of one look
+        self._held: dict[int, tuple[StreamFacts, bytearray]] = {}  # bounded by GROUP_ROWS and the rows of one look
         self._held_rows = 0
-        self._new: list[Recorded] = []  # streams that are in no file yet; bounded by MOST_NEW, and `max_rows` more at the end
+        self._new: list[StreamFacts] = []  # streams that are in no file yet; bounded by MOST_NEW, and `max_rows` more at the end
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False

@@ -5,7 +5,7 @@ connection on service.
 """
 
 from penstock.runtime.client import connect, remote, request, subscribe
-from penstock.runtime.connection import Announced, Peer, RemoteStream
+from penstock.runtime.connection import AnnouncedSerializer, Peer, RemoteStream
 from penstock.runtime.server import (
     Server,
     StopSignals,
@@ -20,7 +20,7 @@ from penstock.runtime.service import DESCRIPTION, Received, Service, StaleElemen
 
 __all__ = [
     "DESCRIPTION",
-    "Announced",
+    "AnnouncedSerializer",
     "Peer",
     "Received",
     "RemoteStream",

@@ -11,7 +11,7 @@ from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
-from penstock.session._extension_link import DRAIN, KEEPALIVE
+from penstock.session._extension_handle import DRAIN, KEEPALIVE
 from penstock.session._extensions import FALSE_START, ExtensionHost
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._named_targets import DEMAND_SIZE, check_length, target_of, why_unsupported

@@ -11,9 +11,9 @@ from penstock.api import ProtocolError
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
 from penstock.session._dialect_settings import DialectFactory, DialectSettings
+from penstock.session._foreign_clients import BeforeHello, ForeignClient, examine_foreign_client
 from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._reasons import NOT_SERVED
-from penstock.session._strangers import Stranger, Undecided, examine_stranger
 
 MAX_FIRST_BYTES: Final = 8
 """With this many bytes every protocol that is known here can be told: RSocket 1.0 needs the most, the eighth byte has its frame type."""
@@ -40,12 +40,12 @@ def protocol_detector(
         if not framed and len(first) < MAX_FIRST_BYTES and None in verdicts:
             return None
         _refuse_unserved(session, first, unserved, framed=framed)
-        stranger = examine_stranger(first, _advice_for([factory.name for factory, _ in offers]))
-        if isinstance(stranger, Undecided) and not framed:
+        stranger = examine_foreign_client(first, _advice_for([factory.name for factory, _ in offers]))
+        if isinstance(stranger, BeforeHello) and not framed:
             # If the rest never comes, a client of a text protocol gets no goodbye of a protocol that it does not speak.
-            session.foreign_refusal = b"" if stranger is Undecided.TEXT else None
+            session.foreign_refusal = b"" if stranger is BeforeHello.TEXT else None
             return None
-        if isinstance(stranger, Stranger):
+        if isinstance(stranger, ForeignClient):
             session.foreign_refusal = stranger.answer
             raise ProtocolError(f"the client speaks {stranger.speaks}, which is not served here", reason=f"protocol:{stranger.token}")
         # An unknown client is refused by a dialect, because only that knows how to say goodbye.
@@ -72,10 +72,10 @@ def refusal_for(
     for factory in unserved:
         if factory.recognises(first, framed):
             return _last_words(factory, NOT_SERVED, framed=framed)
-    stranger = examine_stranger(first, _advice_for([factory.name for factory in offers]))
-    if isinstance(stranger, Undecided) and not framed:
+    stranger = examine_foreign_client(first, _advice_for([factory.name for factory in offers]))
+    if isinstance(stranger, BeforeHello) and not framed:
         return None
-    return stranger.answer if isinstance(stranger, Stranger) else b""
+    return stranger.answer if isinstance(stranger, ForeignClient) else b""
 
 
 def _last_words(factory: DialectFactory, reason: str, *, framed: bool) -> bytes:

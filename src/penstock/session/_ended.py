@@ -11,7 +11,7 @@ from penstock.session._dialect import Dialect
 
 
 @final
-class NoOwner:
+class Released:
     """The delegate of a session that was released, and the owner of its streams. No call comes any more; a late one does nothing."""
 
     __slots__ = ()
@@ -71,7 +71,7 @@ class NoOwner:
         """Do nothing."""
 
 
-NO_OWNER: Final = NoOwner()
+RELEASED: Final = Released()
 
 
 def release_dialect(dialect: Dialect) -> None:

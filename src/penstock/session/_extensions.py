@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock.api import ActiveExtension, Extension, PluginError, ProtocolError, check_length_of
 from penstock.session._dialect_host import DialectHost
-from penstock.session._extension_link import KEEPALIVE, Link
+from penstock.session._extension_handle import KEEPALIVE, ExtensionHandle
 from penstock.session._stream_observers import StreamObservers
 from penstock.session._withheld_output import WithheldOutput
 
@@ -97,7 +97,7 @@ class ExtensionHost:
 
     def _start(self, extension: Extension, function: Callable[..., ActiveExtension | None], *arguments: Any) -> ActiveExtension | None:
         # Each connection gets a separate link: an extension object serves many connections.
-        active = self.call(function, Link(self, self._session, extension), *arguments)
+        active = self.call(function, ExtensionHandle(self, self._session, extension), *arguments)
         # An extension whose open() raised gets no messages.
         if active is not None:
             self.active[extension.id] = active

@@ -1,6 +1,6 @@
 """Takes a session that is over out of its circles of references."""
 
-from penstock.session._ended import NO_OWNER, release_dialect
+from penstock.session._ended import RELEASED, release_dialect
 from penstock.session._session import Session
 
 
@@ -11,8 +11,8 @@ def release_session(session: Session) -> None:
     """
     session.end_of_input()  # if the peer has not answered the goodbye, the session still waits for it
     # Only now: `end_of_input` has called the delegate.
-    session.delegate = session.streams.delegate = NO_OWNER
+    session.delegate = session.streams.delegate = RELEASED
     session.streams.use.keepalive = session.streams.observers = None
     session.streams.drain.release()
-    session.channel.release(NO_OWNER)
+    session.channel.release(RELEASED)
     release_dialect(session.channel.dialect)

@@ -30,7 +30,7 @@ _Seen: TypeAlias = tuple[bool, int, float | None, float]
 """Whether it had demand, its progress, when it began, and since when it has been so."""
 
 
-class StallWatch:
+class OldestStream:
     """Tells since when streams have not moved, by comparing each look with the one before."""
 
     __slots__ = ("_seen",)
@@ -71,7 +71,7 @@ class StalledCounts(NamedTuple):
 
 
 class DirectionCounts(NamedTuple):
-    """The streams of one direction. The fields are those of `penstock.plugins.DirectionStatistics`."""
+    """The streams of one direction. The fields are those of `penstock.spi.DirectionStatistics`."""
 
     streams: int
     opened: int
@@ -89,8 +89,8 @@ class SessionCounts:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._sending = StallWatch()
-        self._receiving = StallWatch()
+        self._sending = OldestStream()
+        self._receiving = OldestStream()
 
     def sending(self, now: float) -> DirectionCounts:
         """Return the counts of the streams that this side publishes."""

@@ -14,7 +14,7 @@ Run pytest on that file. Each check is one test, and the run ends with the table
 Files: `_rules.py` and its tables hold the rules. `_publisher_checks/`, `_subscriber_checks/`, `_processor_checks/` and `_draft_checks/`
 hold the checks, one theme per file. The checks use `_publisher_stage.py`, `_subscriber_stage.py` and `_processor_stage.py`. `_runner.py`
 runs them; `_report*.py` and `_pytest_plugin.py` report the results. `wire/` checks servers of a protocol. The kit tests an implementation
-from outside: of penstock it imports only penstock.api, penstock.testing and penstock.plugins.
+from outside: of penstock it imports only penstock.api, penstock.testing and penstock.spi.
 """
 
 from penstock_tck._check import Check, Kind, check, checks_of, observation

@@ -11,7 +11,7 @@ import attrs
 import trio
 from penstock_tck.wire import Verdict, check_target, requirements
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from penstock.testing import run_virtual
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._rsio_saboteur import rsio_server, varint

@@ -3,7 +3,7 @@
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, Form
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from tck.tests.wire._rsio_saboteur import ConnectionEnded, RsioServer
 
 FAULTS: dict[str, set[str]] = {

@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from tck.tests.wire._rs_saboteur import ERROR, EXT, I, RsServer
 
 FAULTS: dict[str, set[str]] = {

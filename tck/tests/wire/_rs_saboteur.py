@@ -9,7 +9,7 @@ import trio
 from penstock_tck.wire import large_element
 from penstock_tck.wire._target import SLOW_ATTEMPTS
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 
 SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT = 1, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x20, 0x21, 0xFFFF
 KNOWN = {SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT}

@@ -7,7 +7,7 @@ import trio
 from penstock_tck.wire import large_element
 from penstock_tck.wire._target import SLOW_ATTEMPTS
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 
 UNBOUNDED = 2**63 - 1
 RELAY_DEMAND = 4

@@ -6,7 +6,7 @@ import trio
 from penstock_tck.wire import Requirement, Result, Target, Verdict, check_target
 from penstock_tck.wire._requirement import Table
 
-from penstock.plugins import Connection, TransportOptions, build_registry, parse_url
+from penstock.spi import Connection, TransportOptions, build_registry, parse_url
 from penstock.testing import run_virtual
 
 REGISTRY = build_registry()

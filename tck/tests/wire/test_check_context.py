@@ -5,7 +5,7 @@ import trio.testing
 from penstock_tck.wire import Target
 from penstock_tck.wire._check_context import CheckContext
 
-from penstock.plugins import Connection, TransportOptions
+from penstock.spi import Connection, TransportOptions
 from tck.tests.wire._scripted_target import PARSED_URL, REGISTRY, serve_script
 
 

@@ -8,7 +8,7 @@ import trio
 from penstock_tck.wire import OFFERS, add_arguments, run_command
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._scripted_target import URL, serve_script
 

@@ -5,7 +5,7 @@ import trio
 from penstock_tck.wire import OFFERS, Target, Verdict, WireTable, check_target, requirements, run_command, summary
 from penstock_tck.wire._report import lacking
 
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._rsio_saboteur import rsio_server
 from tck.tests.wire._scripted_target import REGISTRY, URL, check_script, serve_script

@@ -6,7 +6,7 @@ from penstock_tck.wire import Target, _raw_connection
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import Failed
 
-from penstock.plugins import Connection, TransportOptions, parse_url
+from penstock.spi import Connection, TransportOptions, parse_url
 from tck.tests.wire._scripted_target import REGISTRY
 
 TARGET = Target()

@@ -8,7 +8,7 @@ from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import Failed
 
-from penstock.plugins import ByteConnection, PeerIdentity, TransportOptions
+from penstock.spi import ByteConnection, PeerIdentity, TransportOptions
 
 
 def _peer(*frames: bytes) -> RsPeer:

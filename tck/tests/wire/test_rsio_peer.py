@@ -7,7 +7,7 @@ from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._verdict import Failed
 
-from penstock.plugins import ByteConnection, PeerIdentity, TransportOptions
+from penstock.spi import ByteConnection, PeerIdentity, TransportOptions
 
 
 def _peer(data: bytes = b"") -> RsioPeer:

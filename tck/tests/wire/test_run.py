@@ -8,7 +8,7 @@ from penstock_tck.wire import Target, Verdict, check_target, requirements
 from penstock_tck.wire._rs_extension_rows import EXTENSIONS
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._scripted_target import REGISTRY, URL, check_script
 

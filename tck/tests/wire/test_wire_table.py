@@ -9,7 +9,7 @@ from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Table
 
 from penstock.api import UsageError
-from penstock.plugins import parse_url
+from penstock.spi import parse_url
 from tck.tests.wire._rsio_saboteur import rsio_server
 from tck.tests.wire._scripted_target import REGISTRY, serve_script
 

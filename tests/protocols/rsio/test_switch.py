@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from penstock.api import PluginError, Role
-from penstock.plugins import Factory
 from penstock.protocols import rsio
 from penstock.protocols.rsio import RsioDialect
 from penstock.protocols.rsio._switch import EncodingSwitch, make_encoding
 from penstock.session import DialectSettings, Session
+from penstock.spi import Factory
 from penstock.testing import MessageList
 from tests.protocols.rsio._masked_encoding import ID, MaskedEncoding
 from tests.session._pair import Pair, RecordingDelegate, ScriptedPublisher

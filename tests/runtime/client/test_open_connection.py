@@ -6,8 +6,8 @@ from trio.testing import MockClock
 
 from penstock.api import ConnectionLost
 from penstock.builtin import MemoryTransport
-from penstock.plugins import TransportOptions, parse_url
 from penstock.runtime import connect, serve
+from penstock.spi import TransportOptions, parse_url
 from tests.runtime._services import numbers_service
 
 

@@ -8,9 +8,9 @@ from trio.testing import MockClock
 
 from penstock.api import ConnectionLost, UsageError
 from penstock.builtin import MemoryTransport
-from penstock.plugins import Connection, Reconnect, ReconnectEvent, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.protocols import rsio
 from penstock.runtime import Service, serve, subscribe
+from penstock.spi import Connection, Reconnect, ReconnectEvent, TransportOptions, build_registry, hookimpl, parse_url
 
 
 class Seen:

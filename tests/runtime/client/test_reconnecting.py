@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 import penstock
 from penstock.api import ConnectionLost, Rejected, UsageError
-from penstock.plugins import Reconnect, ReconnectEvent, build_registry, hookimpl
 from penstock.runtime import Service, connect, serve
+from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
 
 ADDRESS = "memory://again"
 PROTOCOLS = ("rsio", "reactivesocket")

@@ -10,10 +10,10 @@ import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Rejected, UsageError
 from penstock.builtin import MemoryTransport
-from penstock.plugins import Connection, MessageConnection, PeerIdentity, Reconnect, TransportOptions, parse_url
 from penstock.protocols import rsio
 from penstock.runtime import connect, remote, serve, subscribe
 from penstock.runtime.client._redial import LONGEST_PAUSE, ClientHandover, ClientResumption, NotNowError, judge
+from penstock.spi import Connection, MessageConnection, PeerIdentity, Reconnect, TransportOptions, parse_url
 from tests.runtime._resuming import ANSWER, ASK, LIMITS, RESUMING, TOKEN, URL, cut, numbers_service
 
 FIRST, SECOND = bytes(32), bytes(range(32))

@@ -8,8 +8,8 @@ from penstock.api import Positions, ProtocolError, Rejected, Subscriber
 from penstock.builtin import Position
 from penstock.core import Scope, Source, collect, from_iterable
 from penstock.logs import Retention, RingLog
-from penstock.plugins import Reconnect
 from penstock.runtime import Service, remote, serve, subscribe
+from penstock.spi import Reconnect
 
 KEEP_ALL = Retention(max_count=1_000_000)
 PROTOCOLS = ("rsio", "reactivesocket")

@@ -7,8 +7,8 @@ import trio.testing
 import penstock
 from penstock.api import UNBOUNDED, ConnectionLost, Credentials, PluginError, PublisherFailed, Subscription, UsageError
 from penstock.core import Scope
-from penstock.plugins import ElementSink, Reconnect, SourceOptions, UrlSource, build_registry, hookimpl
 from penstock.runtime import connect, remote, subscribe
+from penstock.spi import ElementSink, Reconnect, SourceOptions, UrlSource, build_registry, hookimpl
 from tests.runtime._plain_subscriber import PlainSubscriber
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import Bytes, Connection
+from penstock.runtime.connection._context import ConnectionContext
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
-from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.session import ConnectionState
+from penstock.spi import Bytes, Connection
 
 
 class FakeOutbox:
@@ -120,7 +120,7 @@ class FakeWriter:
         raise AssertionError("a tick sends from where it is, and starts no task")
 
 
-def make_parts(session: FakeSession, limits: Limits | None = None) -> ConnectionParts:
+def make_parts(session: FakeSession, limits: Limits | None = None) -> ConnectionContext:
     async def no_input() -> bool:
         return False
 
@@ -129,7 +129,7 @@ def make_parts(session: FakeSession, limits: Limits | None = None) -> Connection
     batcher.writer = FakeWriter()
     turns = DecodingTurns()
     events: Any = FakeEvents()
-    return ConnectionParts(
+    return ConnectionContext(
         session=real,
         limits=limits or Limits(),
         turns=turns,

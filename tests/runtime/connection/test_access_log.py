@@ -10,10 +10,10 @@ import trio
 import trio.testing
 
 from penstock.api import Limits, NotAvailable, PublicError
-from penstock.plugins import PeerIdentity
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.connection._access_log import ACCESS, AccessLog, failure_reason, source_of
+from penstock.spi import PeerIdentity
 from tests.runtime._services import raw_connection
 
 FIELDS = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S+)')

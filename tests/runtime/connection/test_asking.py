@@ -5,8 +5,8 @@ import trio
 import trio.testing
 
 from penstock.api import ProtocolError, PublisherFailed, Rejected, UsageError
-from penstock.plugins import Outcome
 from penstock.runtime import Service, connect, serve
+from penstock.spi import Outcome
 from tests.runtime._named import RECORDS, Order, Price, named_service
 from tests.runtime._observer import Observer
 

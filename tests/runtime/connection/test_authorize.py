@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.api import NotAvailable
-from penstock.plugins import PeerIdentity
 from penstock.runtime import Service
 from penstock.runtime.connection._authorize import Authorizer
+from penstock.spi import PeerIdentity
 
 PEER = PeerIdentity(address="a", principal="alice")
 

@@ -14,7 +14,9 @@ import trustme
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
 from penstock.core import Scope, Source, _pump, single
-from penstock.plugins import (
+from penstock.protocols import rsio
+from penstock.runtime import Service, connect, serve, subscribe
+from penstock.spi import (
     ByteConnection,
     Bytes,
     Connection,
@@ -27,8 +29,6 @@ from penstock.plugins import (
     hookimpl,
     parse_url,
 )
-from penstock.protocols import rsio
-from penstock.runtime import Service, connect, serve, subscribe
 from penstock.testing import run_virtual
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, named, numbers_service, raw_connection

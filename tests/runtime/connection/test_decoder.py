@@ -9,8 +9,8 @@ import pytest
 import penstock
 from penstock.api import ProtocolError, UsageError
 from penstock.builtin import Content
-from penstock.plugins import Serializer, build_registry, hookimpl
-from penstock.runtime.connection import Announced
+from penstock.runtime.connection import AnnouncedSerializer
+from penstock.spi import Serializer, build_registry, hookimpl
 from tests.runtime._observer import Observer
 
 
@@ -160,10 +160,10 @@ async def test_an_answer_stays_bytes() -> None:
 def test_an_announcement_chooses_within_the_rules_of_the_program() -> None:
     """For `penstock cat`: a text stays as it is, and bytes are read as JSON if that is asked for."""
     registry = build_registry()
-    as_text = Announced(registry, raw=frozenset({"bytes", "json"}))
+    as_text = AnnouncedSerializer(registry, raw=frozenset({"bytes", "json"}))
     assert [as_text.find(name) for name in ("bytes", "json", None)] == [None, None, None]
     json = registry.serializer("json")
-    as_json = Announced(registry, otherwise=json)
+    as_json = AnnouncedSerializer(registry, otherwise=json)
     assert [as_json.find(name) for name in ("bytes", "json", None)] == [json, json, json]
     assert as_json.find("text") is registry.serializer("text")
     assert as_json.loads(b"1") == 1

@@ -4,9 +4,9 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits, PluginError
-from penstock.plugins import MessageConnection, PeerIdentity
 from penstock.runtime.connection._end_report import describe_transport_end, is_disconnect
 from penstock.session import CUT, CUT_EARLY
+from penstock.spi import MessageConnection, PeerIdentity
 
 
 class Ended(MessageConnection):

@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
-from penstock.plugins import ConnectionOpened, Outcome, PeerIdentity, StreamEnded, build_registry, hookimpl
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.spi import ConnectionOpened, Outcome, PeerIdentity, StreamEnded, build_registry, hookimpl
 from tests.runtime._observer import Observer
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
@@ -372,7 +372,7 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
     witness = Observer()
     registry = build_registry([Broken(), witness])
     assert registry.problems == ()
-    with caplog.at_level(logging.ERROR, "penstock.plugins"):
+    with caplog.at_level(logging.ERROR, "penstock.spi"):
         async with serve(numbers_service(), url, registry=registry) as server:
             async with subscribe(named(server.addresses[0], "numbers/3"), serializer="json", registry=registry) as stream:
                 assert [number async for number in stream] == [0, 1, 2]

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
 from penstock.builtin import Keepalive, Position
-from penstock.plugins import Factory, build_registry, hookimpl
 from penstock.runtime import connect
 from penstock.runtime.connection._extensions_for import check_given, extensions_for, if_used, offered
+from penstock.spi import Factory, build_registry, hookimpl
 
 
 class Odd:

@@ -7,9 +7,9 @@ import trio
 import trio.testing
 
 from penstock.api import Limits, PublicError, PublisherFailed, Rejected
-from penstock.plugins import PeerIdentity
 from penstock.protocols import reactivesocket
 from penstock.runtime import Service, connect, serve
+from penstock.spi import PeerIdentity
 from tests.runtime._services import numbers_service, raw_connection
 
 

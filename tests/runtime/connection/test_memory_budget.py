@@ -8,11 +8,11 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, Limits
-from penstock.plugins import Connection
 from penstock.protocols import rsio
 from penstock.runtime import Peer, Server, Service, connect, serve
 from penstock.runtime.connection import MemoryBudget
 from penstock.session import TASK_BYTES
+from penstock.spi import Connection
 from tests.runtime._services import numbers_service, raw_connection
 
 HELLO = bytes.fromhex("010000")

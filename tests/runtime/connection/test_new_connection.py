@@ -8,7 +8,6 @@ import trio
 
 from penstock.api import ConnectionLost, PluginError, UsageError
 from penstock.builtin import Keepalive
-from penstock.plugins import Factory, TransportOptions, build_registry, hookimpl, parse_url
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection import (
     NegotiableExtensions,
@@ -19,6 +18,7 @@ from penstock.runtime.connection import (
     settings_for,
     unserved_at,
 )
+from penstock.spi import Factory, TransportOptions, build_registry, hookimpl, parse_url
 from tests.runtime._services import numbers_service
 
 

@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost
-from penstock.plugins import build_registry
 from penstock.runtime import Server, Service, connect, serve
+from penstock.spi import build_registry
 from tests.runtime._services import raw_connection
 
 REGISTRY = build_registry()

@@ -10,10 +10,10 @@ import pytest
 
 from penstock.api import PluginError, ProtocolError, Subscription, UsageError
 from penstock.builtin import JsonSerializer
-from penstock.plugins import Serializer
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._decoder import Decoder
 from penstock.runtime.connection._remote_stream import FEW_WAITING, LOADED_BYTES, MOST_LOADED, RemoteStream
+from penstock.spi import Serializer
 from tests.runtime._services import named, numbers_service
 
 

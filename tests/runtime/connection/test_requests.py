@@ -5,8 +5,8 @@ import trio
 import trio.testing
 
 from penstock.api import Limits
-from penstock.plugins import Outcome
 from penstock.runtime import connect, serve
+from penstock.spi import Outcome
 from tests.runtime._observer import Observer
 from tests.runtime._requests import Handlers
 

@@ -9,9 +9,9 @@ import trio.testing
 
 from penstock.api import ConnectionLost, Limits
 from penstock.builtin import Keepalive
-from penstock.plugins import ConnectionResumed, ConnectionSuspended, build_registry, hookimpl
 from penstock.runtime import connect, serve
 from penstock.runtime.connection._resumption import SurrenderedConnection, retained_bytes
+from penstock.spi import ConnectionResumed, ConnectionSuspended, build_registry, hookimpl
 from tests.runtime._resuming import LIMITS, URL, cut, numbers_service
 
 
@@ -123,7 +123,7 @@ async def test_the_clock_of_a_suspended_connection_stands_still(autojump_clock: 
                 (task,) = server._connections.running
                 # The beginning of a ping; the client has to wait for the rest of it.
                 task.session.outbox.put(b"\x40\x03ab")
-                task._links.current.writer.flush()
+                task._link_switcher.current.writer.flush()
                 await trio.testing.wait_all_tasks_blocked()
                 assert peer._connection.session.channel.dialect.held() == 4
                 accept = listener.accept
@@ -149,7 +149,7 @@ async def test_a_dead_transport_suspends_the_connection_in_place_of_ending_it(au
             async with peer.subscribe("numbers", demand=1) as stream:
                 await anext(stream)
                 for side in (peer, *server.peers):
-                    side._connection._links.current.writer.can_send = False
+                    side._connection._link_switcher.current.writer.can_send = False
                 await trio.sleep(30)
                 assert peer.statistics().resumed == 1
                 assert [await anext(stream) for _ in range(3)] == [b"1", b"2", b"3"]

@@ -7,10 +7,10 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost
-from penstock.plugins import Bytes, SocketConnection
 from penstock.runtime import connect, serve
 from penstock.runtime.connection import _requests
 from penstock.runtime.connection._requests import DUE_FOR_EACH, MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
+from penstock.spi import Bytes, SocketConnection
 from tests._real_time import HANGS_AFTER
 from tests.runtime._requests import Handlers
 

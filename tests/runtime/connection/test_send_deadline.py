@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import MessageConnection, PeerIdentity
 from penstock.runtime.connection._writer import DeadlineSender
+from penstock.spi import MessageConnection, PeerIdentity
 
 
 class Slow(MessageConnection):

@@ -6,9 +6,9 @@ import pytest
 import trio
 
 from penstock.api import UNBOUNDED, UsageError
-from penstock.plugins import DirectionStatistics, PeerIdentity, StalledStream
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.connection import sum_of_directions
+from penstock.spi import DirectionStatistics, PeerIdentity, StalledStream
 from tests.runtime._services import numbers_service
 
 PEER = PeerIdentity(address="test")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.api import SignalKind
-from penstock.plugins import StreamOpened, build_registry, hookimpl
 from penstock.runtime import Service, connect, serve
+from penstock.spi import StreamOpened, build_registry, hookimpl
 from tests.runtime._taps import ListTap, Taps
 
 PROTOCOLS = pytest.mark.parametrize("scheme", ["memory", "reactivesocket+memory"])

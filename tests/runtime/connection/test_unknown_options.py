@@ -7,8 +7,8 @@ import pytest
 
 import penstock
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
 from penstock.runtime.connection import refuse_unknown
+from penstock.spi import TransportOptions
 from tests.runtime._services import numbers_service
 
 URL = "memory://nowhere/x"

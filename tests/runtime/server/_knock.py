@@ -12,13 +12,13 @@ import trio
 
 from penstock.api import UNBOUNDED, AuthRefused, PenstockError, Subscriber, Subscription
 from penstock.builtin import MemoryTransport
-from penstock.plugins import (
-    AttendingTransport,
+from penstock.spi import (
     ByteConnection,
     Connection,
     ConnectionHost,
     Listener,
     PeerIdentity,
+    RequestTransport,
     Transport,
     TransportOptions,
     Url,
@@ -26,7 +26,7 @@ from penstock.plugins import (
 )
 
 
-class KnockTransport(AttendingTransport):
+class KnockTransport(RequestTransport):
     schemes: ClassVar[tuple[str, ...]] = ("knock",)
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class KnockTransport(AttendingTransport):
     async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
         return await MemoryTransport().listen(attrs.evolve(url, transport="memory"), options=options, nursery=nursery)
 
-    async def attend(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
+    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
         self.hosts.append(host)
         try:
             line = await _line(connection)

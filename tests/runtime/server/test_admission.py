@@ -8,8 +8,8 @@ import trio
 import trio.testing
 
 from penstock.api import Limits
-from penstock.plugins import PeerIdentity, UnixCredentials
-from penstock.runtime.server._admission import MAX_DEPARTING, AcceptRate, Admission, Place
+from penstock.runtime.server._admission import MAX_DEPARTING, AcceptRate, Admission, Slot
+from penstock.spi import PeerIdentity, UnixCredentials
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 
@@ -22,24 +22,24 @@ class FakeConnection:
         self.peer = PeerIdentity(address="test", host=host, credentials=credentials)
 
 
-class Door:
+class ListeningAddress:
     """An admission, and the list of its cuts."""
 
     def __init__(self, **limits: Any) -> None:
         self.admission = Admission(replace(Limits(), **limits))
-        self.cuts: list[tuple[Place, str]] = []
+        self.cuts: list[tuple[Slot, str]] = []
         self.admission.on_cut = lambda place, reason: self.cuts.append((place, reason))
 
-    def admit(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Place | str:
+    def admit(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Slot | str:
         connection: Any = FakeConnection(host, uid)
         place = self.admission.admit(connection, "tcp://here")
-        if says_hello and isinstance(place, Place):
+        if says_hello and isinstance(place, Slot):
             self.admission.on_hello(place)
         return place
 
-    def place(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Place:
+    def place(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Slot:
         place = self.admit(host, says_hello=says_hello, uid=uid)
-        assert isinstance(place, Place), place
+        assert isinstance(place, Slot), place
         return place
 
 
@@ -48,7 +48,7 @@ class Door:
 )
 def test_a_limit_refuses_the_new_one_if_all_have_said_hello(limit: str, host: str | None, reason: str) -> None:
     """A connection that is removed makes room for another one."""
-    door = Door(**{limit: 2})
+    door = ListeningAddress(**{limit: 2})
     kept = [door.place(host, says_hello=True) for _ in range(2)]
     assert door.admit(host) == reason
     door.admission.remove(kept[0])
@@ -66,7 +66,7 @@ def test_a_limit_refuses_the_new_one_if_all_have_said_hello(limit: str, host: st
 )
 def test_a_limit_cuts_the_oldest_silent_connection(limit: str, host: str | None, reason: str) -> None:
     """Not the new one, which may have something to say, and none that has said hello."""
-    door = Door(**{limit: 3})
+    door = ListeningAddress(**{limit: 3})
     places = [door.place(host, says_hello=limit != "max_pending_handshakes"), *(door.place(host) for _ in range(2))]
     victim = places[0 if limit == "max_pending_handshakes" else 1]
     newest = door.place(host)
@@ -77,11 +77,11 @@ def test_a_limit_cuts_the_oldest_silent_connection(limit: str, host: str | None,
 
 def test_silent_connections_of_three_addresses_keep_no_other_address_out() -> None:
     """520 of them, with the default limits: each new one costs an older one of the same address, and an honest client is never cut."""
-    door = Door()
+    door = ListeningAddress()
     honest = door.place("198.51.100.1")
     for number in range(520):
         door.place(f"192.0.2.{number % 3}")
-    assert isinstance(door.admit("198.51.100.2"), Place)
+    assert isinstance(door.admit("198.51.100.2"), Slot)
     assert honest in door.admission._places
     assert {place.origin for place, _ in door.cuts} <= {"192.0.2.0", "192.0.2.1", "192.0.2.2"}
     assert len(door.admission._handshaking) == 512
@@ -89,7 +89,7 @@ def test_silent_connections_of_three_addresses_keep_no_other_address_out() -> No
 
 def test_an_address_with_many_silent_connections_loses_its_own() -> None:
     """More than 1 in 8 of the places: then the oldest of all is safe from its flood."""
-    door = Door(max_pending_handshakes=16)
+    door = ListeningAddress(max_pending_handshakes=16)
     honest = [door.place(f"198.51.100.{number}") for number in range(3)]
     for _ in range(1000):
         door.place(HOST)
@@ -101,14 +101,14 @@ def test_an_address_with_many_silent_connections_loses_its_own() -> None:
 
 def test_many_addresses_with_few_silent_connections_lose_the_oldest() -> None:
     """None of them has more than its share, so age decides."""
-    door = Door(max_pending_handshakes=16)
+    door = ListeningAddress(max_pending_handshakes=16)
     places = [door.place(f"192.0.2.{number}") for number in range(20)]
     assert [place for place, _ in door.cuts] == places[:4]
 
 
 def test_one_ipv6_network_is_one_address() -> None:
     """Its 2^64 addresses get the places of one."""
-    door = Door(max_connections_per_address=2)
+    door = ListeningAddress(max_connections_per_address=2)
     for number in range(2):
         door.place(f"2001:db8::{number:x}", says_hello=True)
     assert door.admit("2001:db8::ffff") == "places:address"
@@ -117,7 +117,7 @@ def test_one_ipv6_network_is_one_address() -> None:
 
 def test_users_of_a_unix_socket_are_counted_one_by_one() -> None:
     """One user cannot take all the places."""
-    door = Door(max_connections_per_address=2)
+    door = ListeningAddress(max_connections_per_address=2)
     for _ in range(2):
         door.place(uid=1000, says_hello=True)
     assert door.admit(uid=1000) == "places:address"
@@ -126,7 +126,7 @@ def test_users_of_a_unix_socket_are_counted_one_by_one() -> None:
 
 def test_a_hello_frees_a_handshake_and_another_host_has_its_own_room() -> None:
     """The limits are independent of one another."""
-    door = Door(max_pending_handshakes=1, max_connections_per_address=1)
+    door = ListeningAddress(max_pending_handshakes=1, max_connections_per_address=1)
     door.place(HOST, says_hello=True)
     door.place(OTHER)
     assert door.admit(HOST) == "places:address"
@@ -135,7 +135,7 @@ def test_a_hello_frees_a_handshake_and_another_host_has_its_own_room() -> None:
 
 def test_no_table_grows_with_connections_that_have_gone() -> None:
     """Cut, removed, or both."""
-    door = Door(max_pending_handshakes=2)
+    door = ListeningAddress(max_pending_handshakes=2)
     for number in range(50):
         door.admission.remove(door.place(f"192.0.2.{number}"))
     kept = [door.place(f"198.51.100.{number}") for number in range(50)]
@@ -149,7 +149,7 @@ def test_no_table_grows_with_connections_that_have_gone() -> None:
 
 def test_cut_oldest_says_whether_there_was_one() -> None:
     """For a process without a file."""
-    door = Door()
+    door = ListeningAddress()
     assert not door.admission.cut_oldest("places:files")
     place = door.place()
     assert door.admission.cut_oldest("places:files")
@@ -158,7 +158,7 @@ def test_cut_oldest_says_whether_there_was_one() -> None:
 
 async def test_wait_empty_returns_when_the_last_connection_is_removed() -> None:
     """While a connection is left, the call waits."""
-    door = Door()
+    door = ListeningAddress()
     place = door.place()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.admission.wait_empty)
@@ -169,7 +169,7 @@ async def test_wait_empty_returns_when_the_last_connection_is_removed() -> None:
 
 async def test_connections_that_were_cut_and_still_have_a_file_are_bounded() -> None:
     """Accepting goes on when few enough are left: each still has its file."""
-    door = Door(max_pending_handshakes=1)
+    door = ListeningAddress(max_pending_handshakes=1)
     places = [door.place() for _ in range(MAX_DEPARTING + 2)]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(door.admission.wait_departed)

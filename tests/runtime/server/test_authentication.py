@@ -11,7 +11,7 @@ import trustme
 import penstock
 from penstock import Credentials
 from penstock.api import AuthRefused, PublisherFailed, Rejected, UsageError
-from penstock.plugins import PeerIdentity, Tls, TransportOptions
+from penstock.spi import PeerIdentity, Tls, TransportOptions
 
 PROTOCOLS = ["", "reactivesocket+"]
 TOKENS = {b"swordfish": "alice", b"tuna": "bob"}

@@ -8,10 +8,10 @@ import trio
 import trio.testing
 
 from penstock.api import LimitExceeded, Limits, NotAvailable, PublicError, PublisherFailed
-from penstock.plugins import ConnectionClosed, ConnectionOpened, PeerIdentity, StreamEnded, StreamOpened, build_registry, hookimpl
 from penstock.runtime import Service
 from penstock.runtime.connection import ConnectionSettings, MemoryBudget
 from penstock.runtime.server._hosted_streams import HostedStreams
+from penstock.spi import ConnectionClosed, ConnectionOpened, PeerIdentity, StreamEnded, StreamOpened, build_registry, hookimpl
 from tests.runtime._plain_subscriber import PlainSubscriber
 from tests.runtime.server._knock import STRANGER
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.plugins import PeerIdentity, UnixCredentials
 from penstock.runtime.server._origin import network_of, origin_of
+from penstock.spi import PeerIdentity, UnixCredentials
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import trio
 import trio.testing
 
 from penstock.api import Rejected
-from penstock.plugins import ConnectionRefused, Events, PeerIdentity
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.server._refusals import _AT_THE_DOOR, Refusals
+from penstock.spi import ConnectionRefused, Events, PeerIdentity
 from tests.runtime._observer import Observer
 from tests.runtime._services import numbers_service, raw_connection
 

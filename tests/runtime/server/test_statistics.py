@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from penstock.api import Limits, UsageError
-from penstock.plugins import DirectionStatistics
 from penstock.runtime import connect, serve, subscribe
+from penstock.spi import DirectionStatistics
 from tests.runtime._services import numbers_service, raw_connection
 
 

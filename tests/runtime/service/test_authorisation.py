@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from penstock.api import Model, NotAvailable, PublicError, Request, UsageError, encode_named_request
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service import Forbidden, Service
 from penstock.runtime.service._authorisation import Authorisation
 from penstock.runtime.service._router import MOST_PARAMETERS, canonical_name
 from penstock.runtime.service._service import LONGEST_NAME
+from penstock.spi import PeerIdentity
 
 PEER = PeerIdentity(address="test")
 

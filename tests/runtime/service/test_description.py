@@ -10,9 +10,9 @@ import pytest
 import penstock
 from penstock.api import NotAvailable, PublisherFailed, Rejected, UsageError
 from penstock.logs import Retention, RingLog
-from penstock.plugins import PeerIdentity
 from penstock.runtime import DESCRIPTION
 from penstock.runtime.service._description import entry_of, summary_of
+from penstock.spi import PeerIdentity
 
 
 @dataclass

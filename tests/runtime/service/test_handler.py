@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.api import UsageError
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service import Handler
+from penstock.spi import PeerIdentity
 
 PEER = PeerIdentity(address="test")
 

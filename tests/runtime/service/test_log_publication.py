@@ -13,8 +13,8 @@ import penstock
 from penstock.api import NotAvailable, PositionNotRetained, PublisherFailed, Rejected, UsageError
 from penstock.core import collect
 from penstock.logs import Log, Retention, RingLog
-from penstock.plugins import StreamEnded, build_registry, hookimpl
 from penstock.runtime import Peer, Service, connect, remote, serve, subscribe
+from penstock.spi import StreamEnded, build_registry, hookimpl
 
 KEEP_ALL = Retention(max_count=1_000_000)
 PROTOCOLS = ("rsio", "reactivesocket")

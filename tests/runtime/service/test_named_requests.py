@@ -6,10 +6,10 @@ from typing import Annotated, Any, NewType
 import pytest
 
 from penstock.api import PublicError, UsageError
-from penstock.plugins import PeerIdentity, Serializer, build_registry
 from penstock.runtime.service import Service
 from penstock.runtime.service._cannot_open import UnfitPayload
 from penstock.runtime.service._named_requests import NamedCall
+from penstock.spi import PeerIdentity, Serializer, build_registry
 from tests.runtime._named import RECORDS, Price, named_service
 
 PEER = PeerIdentity(address="test")

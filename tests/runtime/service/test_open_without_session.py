@@ -9,17 +9,17 @@ import trio.testing
 
 from penstock.api import PRIVATE, TAKEN, Model, PublicError, PublisherFailed, Request, Subscriber, UsageError
 from penstock.core import Scope, Source
-from penstock.plugins import Outcome, PeerIdentity, build_registry
 from penstock.runtime.service import (
     FactoryFailed,
     Forbidden,
-    NoPlace,
+    NoSlot,
     NoSuchPublisher,
     PlaceLimit,
     PublishedStreams,
     Service,
     StreamCount,
 )
+from penstock.spi import Outcome, PeerIdentity, build_registry
 from tests.runtime._plain_subscriber import PlainSubscriber
 
 PEER = PeerIdentity(address="http://somewhere")
@@ -112,10 +112,10 @@ async def test_a_place_is_free_only_when_the_publisher_has_stopped(fixture: Fixt
             fixture.streams.open("numbers/9", PEER, subscriber, Scope(nursery))
             subscriber.request(1)
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(NoPlace):
+        with pytest.raises(NoSlot):
             fixture.streams.open("numbers/9", PEER, PlainSubscriber(), Scope(nursery))
         first.cancel()
-        with pytest.raises(NoPlace):
+        with pytest.raises(NoSlot):
             fixture.streams.open("numbers/9", PEER, PlainSubscriber(), Scope(nursery))
         await trio.testing.wait_all_tasks_blocked()
         assert fixture.closed == ["numbers"]

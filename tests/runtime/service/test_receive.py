@@ -10,9 +10,9 @@ import trio
 from penstock.api import LogError, PublisherFailed, UsageError
 from penstock.core import collect
 from penstock.logs import DiskLog, Log, Retention, RingLog
-from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
 from penstock.runtime.service._receive import pieces
+from penstock.spi import PeerIdentity
 
 
 class Writer:

@@ -10,11 +10,11 @@ import trio.testing
 
 from penstock.api import Limits, Model, PublisherFailed, PublisherStopped, Request
 from penstock.core import Scope
-from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.service import Forbidden, Handler, HandlerCall, HandlerCalls, Places, RequestHandlers
+from penstock.runtime.service import Forbidden, Handler, HandlerCall, HandlerCalls, RequestHandlers, StreamSlots
+from penstock.spi import PeerIdentity
 from penstock.testing import ManualSubscriber
 
 
@@ -186,7 +186,7 @@ async def test_the_end_of_the_connection_stops_the_handler() -> None:
     assert (log, meeting.told) == (["stopped"], [])
 
 
-class CountedPlaces(Places):
+class CountedPlaces(StreamSlots):
     """Counts the places that are kept for handlers which still run."""
 
     def __init__(self) -> None:

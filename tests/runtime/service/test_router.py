@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 
 from penstock.api import UsageError
-from penstock.plugins import PeerIdentity
 from penstock.runtime import Peer, Service
 from penstock.runtime.service._router import MOST_PARAMETERS, NoMatch, Pattern, Route, Router
+from penstock.spi import PeerIdentity
 
 
 class Asker:
@@ -243,7 +243,7 @@ def test_a_partial_and_a_callable_object_are_functions_too() -> None:
 @pytest.mark.parametrize("annotation", [Peer, Peer | None], ids=["Peer", "Peer or None"])
 @pytest.mark.parametrize("default", [True, False])
 def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bool) -> None:
-    """`penstock.Peer` is a connection's other side; the text says to write `penstock.plugins.PeerIdentity`."""
+    """`penstock.Peer` is a connection's other side; the text says to write `penstock.spi.PeerIdentity`."""
     service = Service()
 
     async def ticks(symbol: str, peer: Any = None) -> AsyncIterator[bytes]:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.api import PublisherFailed, UsageError
-from penstock.plugins import build_registry
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
+from penstock.spi import build_registry
 from penstock.testing import ManualPublisher
 from tests.runtime._plain_subscriber import PlainSubscriber
 

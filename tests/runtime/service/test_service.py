@@ -10,8 +10,8 @@ import trio.testing
 
 import penstock
 from penstock.api import Limits, PublicError, Rejected, UsageError
-from penstock.plugins import PeerIdentity, Serializer
 from penstock.runtime import Service, connect, serve
+from penstock.spi import PeerIdentity, Serializer
 
 PEER = PeerIdentity(address="memory://test")
 

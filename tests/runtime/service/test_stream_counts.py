@@ -1,8 +1,8 @@
 """The record of a served stream counts elements and keeps the outcome."""
 
 from penstock.core import EndedSubscription
-from penstock.plugins import Outcome
 from penstock.runtime.service import CountingSubscriber, StreamCount
+from penstock.spi import Outcome
 from tests.runtime._plain_subscriber import PlainSubscriber
 
 

@@ -1,6 +1,6 @@
 """The hooks of this plugin."""
 
-from penstock.plugins import Serializer, hookimpl
+from penstock.spi import Serializer, hookimpl
 from penstock_arrow._serializer import ArrowSerializer
 
 

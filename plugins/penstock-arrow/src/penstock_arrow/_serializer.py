@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.api import ProtocolError, UsageError
-from penstock.plugins import Serializer, WrongElementType
+from penstock.spi import Serializer, WrongElementType
 from penstock_arrow._messages import is_compressed
 
 ROWS_PER_BYTE: Final = 8

@@ -17,7 +17,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import AuthRefused, ConnectionLost, PenstockError, quoted_text
-from penstock.plugins import ConnectionHost, PeerIdentity
+from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head

@@ -16,14 +16,14 @@ from urllib.parse import quote
 import trio
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.plugins import (
-    AttendingTransport,
+from penstock.spi import (
     Bytes,
     Connection,
     ConnectionFacts,
     ConnectionHost,
     Listener,
     PeerIdentity,
+    RequestTransport,
     TransportOptions,
     Url,
     parse_url,
@@ -88,7 +88,7 @@ class AsgiApp:
             await listener.served[server.is_loopback].answer(head, _peer_of(scope), outlet)
 
 
-class AsgiTransport(AttendingTransport):
+class AsgiTransport(RequestTransport):
     """``asgi://name``, for `serve`."""
 
     schemes: ClassVar[tuple[str, ...]] = ("asgi",)
@@ -107,7 +107,7 @@ class AsgiTransport(AttendingTransport):
         listener = _listeners_of_run()[name] = AsgiListener(url, Site(settings_of(options), secure=False))
         return listener
 
-    async def attend(self, connection: Connection, host: ConnectionHost, /) -> None:
+    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> None:
         """Let the application serve with `host`, until the server shuts down."""
         # A server attends what its listener has accepted.
         assert isinstance(connection, _Application)  # noqa: S101  # for mypy

@@ -16,7 +16,7 @@ import h11
 import trio
 
 from penstock.api import AuthRefused, ConnectionLost, LimitExceeded, Rejected
-from penstock.plugins import ByteConnection, ConnectionFacts, SocketConnection, Tls, TlsConnection, TransportOptions, Url, open_tcp
+from penstock.spi import ByteConnection, ConnectionFacts, SocketConnection, Tls, TlsConnection, TransportOptions, Url, open_tcp
 from penstock_http._client_proxy import Proxy
 
 READ_SECONDS: Final = 90.0

@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 OPTION: Final = "http.proxy"
 _PORT: Final = 80

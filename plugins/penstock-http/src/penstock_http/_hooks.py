@@ -1,10 +1,10 @@
 """The hooks of this plugin."""
 
-from penstock.plugins import Transport, UrlSource, hookimpl
+from penstock.spi import Transport, UrlSource, hookimpl
 from penstock_http._asgi import AsgiTransport
 from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
-from penstock_http.h2 import Http2Transport
+from penstock_http.multiplex import Http2Transport
 
 
 @hookimpl

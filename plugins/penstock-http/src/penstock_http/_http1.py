@@ -13,7 +13,7 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost
-from penstock.plugins import ConnectionHost
+from penstock.spi import ConnectionHost
 from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer

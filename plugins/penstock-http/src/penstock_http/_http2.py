@@ -16,13 +16,13 @@ from typing import Final
 import trio
 from h2.errors import ErrorCodes
 
-from penstock.plugins import ConnectionHost, TransportOptions
+from penstock.spi import ConnectionHost, TransportOptions
 from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
 from penstock_http._heads import MAX_BODY, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response, answer
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
-from penstock_http.h2 import MAX_HEADERS, MAX_STREAMS, Attendance, Headers, Http2Stream, Place, asks_for_bytes
+from penstock_http.multiplex import MAX_HEADERS, MAX_STREAMS, Attendance, Headers, Http2Stream, Mount, asks_for_bytes
 
 MAX_BODIES: Final = 4
 """Answers whose elements are in memory at a time: with 100 streams, a client that reads slowly would make a server hold 100 MiB."""
@@ -38,7 +38,7 @@ class Http2Connection:
         site: Site,
         options: TransportOptions,
         *,
-        place: Place,
+        place: Mount,
         ping: float,
         is_loopback: bool,
     ) -> None:

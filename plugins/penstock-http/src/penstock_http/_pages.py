@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import AuthRefused, LimitExceeded, PenstockError, Subscriber, Subscription, UsageError
-from penstock.plugins import ConnectionHost, PeerIdentity
+from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._async_api import PATH, document
 from penstock_http._engine import refused
 from penstock_http._messages import Request, Response, answer

@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 from penstock_http._messages import Request
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 from penstock_http._extra import check_names, normal_origin, origins_of, seconds_of, texts_of
 from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read_networks
 

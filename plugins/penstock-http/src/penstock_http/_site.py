@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ConnectionHost
+from penstock.spi import ConnectionHost
 from penstock_http._engine import METHODS, Engine
 from penstock_http._extra import is_origin, normal_origin
 from penstock_http._heads import Head

@@ -3,12 +3,12 @@
 import attrs
 import trio
 
-from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
+from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
 from penstock_http._proxies import behind
 from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
 from penstock_http._websocket import websocket_on
-from penstock_http.h2 import Place
+from penstock_http.multiplex import Mount
 
 
 class SiteConnection(Connection):
@@ -22,7 +22,7 @@ class SiteConnection(Connection):
         site: Site,
         options: TransportOptions,
         *,
-        place: Place,
+        place: Mount,
         ping: float,
         is_loopback: bool,
         stream: trio.SocketStream | None = None,
@@ -30,7 +30,7 @@ class SiteConnection(Connection):
         """`stream` is the one of the socket: a proxy may name its client there, before TLS."""
         self.below: ByteConnection = below
         self.options: TransportOptions = options
-        self.place: Place = place
+        self.place: Mount = place
         self.ping: float = ping
         self._first: bytes | bytearray | None = None
         self._stream = stream

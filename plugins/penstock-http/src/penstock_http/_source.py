@@ -31,7 +31,7 @@ from penstock.api import (
     UsageError,
     printable,
 )
-from penstock.plugins import ElementSink, SourceOptions, UrlSource
+from penstock.spi import ElementSink, SourceOptions, UrlSource
 from penstock_http._batches import LengthPrefixedReader, check_size, read_fixed_size
 from penstock_http._client_connection import RETRIED, Answer, ClientConnection, Open, open_connection
 from penstock_http._client_proxy import proxy_for

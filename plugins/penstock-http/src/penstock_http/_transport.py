@@ -9,14 +9,14 @@ from typing import ClassVar, Final
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import (
-    AttendingTransport,
+from penstock.spi import (
     ByteConnection,
     Connection,
     ConnectionFacts,
     ConnectionHost,
     Listener,
     PeerIdentity,
+    RequestTransport,
     SocketConnection,
     TlsConnection,
     TransportOptions,
@@ -29,14 +29,14 @@ from penstock_http._pages import check_metrics
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
-from penstock_http.h2 import PREFACE, Place, subprotocols_of
-from penstock_http.h2 import settings_of as http2_settings_of
+from penstock_http.multiplex import PREFACE, Mount, subprotocols_of
+from penstock_http.multiplex import settings_of as http2_settings_of
 
 WHY_NO_CONNECTION: Final = "HTTP has requests, and no connection that both sides use; read its streams with subscribe() or remote()"
 _ALPN: Final = ("h2", "http/1.1")
 
 
-class HttpTransport(AttendingTransport):
+class HttpTransport(RequestTransport):
     """HTTP. The options in `TransportOptions.extra` begin with ``http.``; those with ``h2.`` are for HTTP/2."""
 
     schemes: ClassVar[tuple[str, ...]] = ("http", "https")
@@ -58,7 +58,7 @@ class HttpTransport(AttendingTransport):
         check_metrics(settings)
         site = Site(settings, secure=secure)
         http2 = http2_settings_of(options)
-        place = Place(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
+        place = Mount(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
@@ -69,7 +69,7 @@ class HttpTransport(AttendingTransport):
 
         return await listen_tcp(url, options, accepted)
 
-    async def attend(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
+    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
         if not isinstance(connection, SiteConnection):
             return connection
         first = await _first_bytes(connection)

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ByteConnection, Bytes, Connection, PeerIdentity, TransportOptions
+from penstock.spi import ByteConnection, Bytes, Connection, PeerIdentity, TransportOptions
 
 try:
     from penstock_websocket import served_websocket

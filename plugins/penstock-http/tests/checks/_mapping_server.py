@@ -10,7 +10,7 @@ import h11
 import trio
 from penstock_tck.wire import large_element
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 
 MAX = 2**63 - 1
 PREFIXED, FIXED = "X-Rsio-LengthPrefixedElements", "X-Rsio-FixedSizeElements"

@@ -15,7 +15,7 @@ from penstock_tck.wire import OFFERS, Level, Result, Target, Verdict, WireTable,
 
 from penstock import PublicError, Service, serve, timer
 from penstock.builtin import MemoryTransport
-from penstock.plugins import Connection, TransportOptions, Url, build_registry, parse_url
+from penstock.spi import Connection, TransportOptions, Url, build_registry, parse_url
 from penstock.testing import run_virtual
 
 ROOT = Path(__file__).parents[4]

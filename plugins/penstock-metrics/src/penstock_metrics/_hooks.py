@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.plugins import StreamEnded, StreamOpened, hookimpl
+from penstock.spi import StreamEnded, StreamOpened, hookimpl
 from penstock_metrics._measurements import Measurements
 
 MEASUREMENTS: Final = Measurements()

@@ -15,7 +15,7 @@ from types import TracebackType
 
 import trio
 
-from penstock.plugins import PeerStatistics, ServerStatistics, StreamEnded, StreamOpened, hookimpl
+from penstock.spi import PeerStatistics, ServerStatistics, StreamEnded, StreamOpened, hookimpl
 from penstock_metrics._publishers import MOST_LABELS, Publishers
 from penstock_metrics._snapshot import Measured, Snapshot
 

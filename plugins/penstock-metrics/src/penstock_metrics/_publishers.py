@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-from penstock.plugins import Outcome, StreamEnded, StreamOpened
+from penstock.spi import Outcome, StreamEnded, StreamOpened
 
 MOST_LABELS: Final = 200
 """Publishers that have a label of their own."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import attrs
 
-from penstock.plugins import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
+from penstock.spi import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
 from penstock_metrics._publishers import PublisherCounts
 
 

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * `instrument` makes the instruments of `METRICS`. Their names have dots: `penstock_elements_total` is ``penstock.elements``.
-* `Spans` is a plugin: pass it to `penstock.plugins.build_registry`. Without it nothing is made for a stream.
+* `Spans` is a plugin: pass it to `penstock.spi.build_registry`. Without it nothing is made for a stream.
 * A span ends with its stream. At most `MOST_SPANS` are open at a time, so a server with 100,000 idle streams does not hold a span for each.
 * The name of a span is the pattern of the publisher, and never a name that a peer has chosen; the attribute has that name, escaped.
 """
@@ -18,7 +18,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, g
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer_provider
 
 from penstock.api import printable
-from penstock.plugins import ConnectionOpened, Factory, Outcome, StreamEnded, StreamOpened, hookimpl
+from penstock.spi import ConnectionOpened, Factory, Outcome, StreamEnded, StreamOpened, hookimpl
 from penstock_metrics._hooks import MEASUREMENTS
 from penstock_metrics._measurements import Measurements
 from penstock_metrics._publishers import OTHER

@@ -1,6 +1,6 @@
 """The hooks of this plugin."""
 
-from penstock.plugins import Factory, Serializer, hookimpl
+from penstock.spi import Factory, Serializer, hookimpl
 from penstock_msgpack._encoding import MsgpackEncoding
 from penstock_msgpack._serializer import MsgpackSerializer
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.plugins import Serializer, WrongElementType, bare_type
+from penstock.spi import Serializer, WrongElementType, bare_type
 
 _PLAIN: Final = frozenset({str, bytes, int, float, bool, dt.datetime, dict, list})
 """The classes that are read as themselves without a type."""

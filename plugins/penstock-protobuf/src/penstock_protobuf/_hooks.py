@@ -1,6 +1,6 @@
 """The hooks of this plugin."""
 
-from penstock.plugins import Factory, Serializer, hookimpl
+from penstock.spi import Factory, Serializer, hookimpl
 from penstock_protobuf._encoding import ProtobufEncoding
 from penstock_protobuf._serializer import ProtobufSerializer
 

@@ -16,7 +16,7 @@ from google.protobuf import any_pb2, descriptor_pool, duration_pb2, message_fact
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.plugins import Serializer, WrongElementType, bare_type
+from penstock.spi import Serializer, WrongElementType, bare_type
 
 _WRAPPERS: Final[dict[type, type[Message]]] = {
     str: wrappers_pb2.StringValue,

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from penstock.api import AuthRefused, Credentials, Limits, UsageError, shown
 from penstock.blocking import Peer, connect
-from penstock.plugins import Reconnect, Tls, TransportOptions
+from penstock.spi import Reconnect, Tls, TransportOptions
 from penstock_spark._options import Option, milliseconds, positive, text
 
 PREFIX: Final = "penstock.client."

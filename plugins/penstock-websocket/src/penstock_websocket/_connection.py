@@ -16,7 +16,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, LimitExceeded
-from penstock.plugins import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
+from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
 from penstock_websocket import _frames as frames
 from penstock_websocket._pings import Pinger
 from penstock_websocket._receiving import Receiver

@@ -1,6 +1,6 @@
 """The hooks of this plugin."""
 
-from penstock.plugins import Transport, hookimpl
+from penstock.spi import Transport, hookimpl
 from penstock_websocket._transport import WebSocketTransport
 
 

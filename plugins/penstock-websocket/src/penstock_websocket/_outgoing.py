@@ -10,7 +10,7 @@ Rules of this file:
 
 import trio
 
-from penstock.plugins import ByteConnection
+from penstock.spi import ByteConnection
 
 CHUNK = 16 << 10
 """Bytes that are sent in one step if the socket was full: one record of TLS."""

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from penstock.api import LimitExceeded
-from penstock.plugins import ByteConnection, TransportOptions
+from penstock.spi import ByteConnection, TransportOptions
 from penstock_websocket import _frames as frames
 from penstock_websocket._sending import Sender
 from penstock_websocket._upgrade import CHUNK, LINGER, read_out

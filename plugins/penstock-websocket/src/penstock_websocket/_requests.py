@@ -46,7 +46,7 @@ class Accepted:
 
 
 @attrs.frozen(kw_only=True)
-class Place:
+class Mount:
     """The facts about a listener and a connection that a request is compared with."""
 
     secure: bool
@@ -60,7 +60,7 @@ class Place:
 # --- the server's side
 
 
-def judge_request(request: h11.Request, size: int, place: Place) -> Accepted | Refused:
+def judge_request(request: h11.Request, size: int, place: Mount) -> Accepted | Refused:
     """Return whether a request of `size` bytes is accepted at `place`."""
     if size > MAX_HEADER_BYTES or len(request.headers) > MAX_HEADERS:
         return Refused(status=431, text=f"the headers are longer than {MAX_HEADER_BYTES} bytes, or more than {MAX_HEADERS}")
@@ -130,7 +130,7 @@ def _refuse_form(request: h11.Request, key: bytes) -> Refused | None:
     return None
 
 
-def _refuse_host(request: h11.Request, place: Place) -> Refused | None:
+def _refuse_host(request: h11.Request, place: Mount) -> Refused | None:
     target = request.target.partition(b"?")[0].decode("ascii")
     if place.path and target != place.path:
         return Refused(status=404, text="nothing is served at this path")
@@ -140,7 +140,7 @@ def _refuse_host(request: h11.Request, place: Place) -> Refused | None:
     return None
 
 
-def _refuse_origin(request: h11.Request, place: Place) -> Refused | None:
+def _refuse_origin(request: h11.Request, place: Mount) -> Refused | None:
     origins = _values(request, b"origin")
     if not origins:
         return None  # no browser: a browser always tells the origin

@@ -5,7 +5,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import ByteConnection, Bytes
+from penstock.spi import ByteConnection, Bytes
 from penstock_websocket._frames import FrameWriter
 from penstock_websocket._outgoing import Outgoing
 

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 KNOWN: Final = ("ws.origins", "ws.hosts", "ws.ping")
 PING: Final = 20.0

@@ -7,7 +7,7 @@ import attrs
 import trio
 
 from penstock.api import UsageError
-from penstock.plugins import (
+from penstock.spi import (
     ByteConnection,
     Connection,
     ConnectionFacts,
@@ -23,7 +23,7 @@ from penstock.plugins import (
     open_tcp,
 )
 from penstock_websocket._connection import Role, WebSocketConnection
-from penstock_websocket._requests import Place
+from penstock_websocket._requests import Mount
 from penstock_websocket._settings import settings_of
 from penstock_websocket._subprotocols import subprotocols_of
 from penstock_websocket._upgrade import accept_upgrade, ask_for_upgrade
@@ -89,7 +89,7 @@ def served_websocket(
     """
     settings = settings_of(options)
     subprotocols = subprotocols_of(options.protocols)
-    place = Place(secure=secure, path=path, subprotocols=subprotocols, is_loopback=is_loopback, settings=settings)
+    place = Mount(secure=secure, path=path, subprotocols=subprotocols, is_loopback=is_loopback, settings=settings)
     upgrade = partial(accept_upgrade, place=place)
     return WebSocketConnection(below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping))
 

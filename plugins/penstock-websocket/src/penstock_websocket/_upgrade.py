@@ -12,11 +12,11 @@ import h11
 import trio
 
 from penstock.api import ConnectionLost
-from penstock.plugins import ByteConnection
+from penstock.spi import ByteConnection
 from penstock_websocket._requests import (
     MAX_HEADER_BYTES,
     Accepted,
-    Place,
+    Mount,
     Refused,
     accept_bytes,
     judge_request,
@@ -38,7 +38,7 @@ LINGER_SECONDS: Final = 1.0
 _TOO_LARGE: Final = 431
 
 
-async def accept_upgrade(below: ByteConnection, place: Place) -> Agreed:
+async def accept_upgrade(below: ByteConnection, place: Mount) -> Agreed:
     """Read a request and answer it."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
     try:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Final
 
 from penstock.api import ProtocolError, UsageError
-from penstock.plugins import Serializer
+from penstock.spi import Serializer
 
 # 1000 digits: without a bound, a peer could make int() convert a number of any length.
 _FORMAT: Final = re.compile(rb"(-?[0-9]{1,1000})/([0-9]{1,1000})")

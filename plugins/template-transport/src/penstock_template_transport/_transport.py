@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 import trio
 
 from penstock.api import LimitExceeded
-from penstock.plugins import (
+from penstock.spi import (
     Bytes,
     Connection,
     ConnectionFacts,

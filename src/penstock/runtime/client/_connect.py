@@ -8,7 +8,6 @@ import attrs
 
 from penstock.api import Credentials, Extension, Limits, UsageError, shown
 from penstock.core import Report, log_violation
-from penstock.plugins import Reconnect, Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import ConnectOptions
 from penstock.runtime.client._reconnecting import ReconnectingConnection
@@ -34,6 +33,7 @@ from penstock.runtime.connection import (
     refuse_unknown,
 )
 from penstock.runtime.service import Service
+from penstock.spi import Reconnect, Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 
 # Subtracted from the limit: a client that fills it exactly must not be refused by a server with the same limits.
 LARGEST_HEADER: Final = 16

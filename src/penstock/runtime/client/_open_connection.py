@@ -16,7 +16,6 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
 from penstock.core import check_in_trio
-from penstock.plugins import Connection, Events, Reconnect, TransportOptions, Url
 from penstock.runtime.client._redial import ClientHandover, ClientResumption, NotNowError, judge, run_or_cut
 from penstock.runtime.connection import (
     ConnectionEvents,
@@ -35,6 +34,7 @@ from penstock.runtime.connection import (
 )
 from penstock.runtime.service import Service
 from penstock.session import Resume, Resuming, own_copy
+from penstock.spi import Connection, Events, Reconnect, TransportOptions, Url
 
 
 class OpenConnection(AbstractAsyncContextManager[Peer]):
@@ -132,7 +132,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         if isinstance(made, Connection):
             return made
         raise PluginError(
-            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a penstock.plugins.Connection is due"
+            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a penstock.spi.Connection is due"
         )
 
     async def _make_connection(self, connection: Connection) -> None:

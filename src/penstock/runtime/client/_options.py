@@ -5,9 +5,9 @@ from typing import TypedDict
 
 from penstock.api import Credentials, Extension, Limits, PlaceInStream
 from penstock.core import Report
-from penstock.plugins import Reconnect, Registry, Serializer, TransportOptions
 from penstock.runtime.connection import Authenticate
 from penstock.runtime.service import Service
+from penstock.spi import Reconnect, Registry, Serializer, TransportOptions
 
 
 class ConnectionOptions(TypedDict, total=False):

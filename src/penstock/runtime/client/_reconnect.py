@@ -2,7 +2,7 @@
 
 import trio
 
-from penstock.plugins import Events, Reconnect, ReconnectEvent, ReconnectStage
+from penstock.spi import Events, Reconnect, ReconnectEvent, ReconnectStage
 
 
 class Attempts:

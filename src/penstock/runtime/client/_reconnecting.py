@@ -21,12 +21,12 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, Rejected
 from penstock.core import Source
-from penstock.plugins import Connection, Registry, may_reconnect
-from penstock.runtime.client._moving import MovingSource, was_moved
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts
+from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
 from penstock.session import own_copy
+from penstock.spi import Connection, Registry, may_reconnect
 
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
 
@@ -120,7 +120,7 @@ class ReconnectingPeer(Peer):
         """Return a source that uses the connection of the time at which it is attached."""
         make = super().source
         make(*arguments, **options)  # a mistake in the arguments is raised here
-        return MovingSource(self, lambda: make(*arguments, **options))
+        return ReopenAfterDrain(self, lambda: make(*arguments, **options))
 
     def subscribe(self, *arguments: Any, **options: Any) -> Block:
         """Open a stream as `Peer.subscribe` does, once the connection is there."""
@@ -174,7 +174,7 @@ class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
         self._block = block = self._make()
         # The object behind the block is known: `Peer` has made it.
         opening = cast("RemoteOpening", block)
-        opening.source = MovingSource(self._peer, lambda: cast("RemoteOpening", self._make()).source)
+        opening.source = ReopenAfterDrain(self._peer, lambda: cast("RemoteOpening", self._make()).source)
         return await self._block.__aenter__()
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

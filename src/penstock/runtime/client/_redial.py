@@ -14,9 +14,9 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.plugins import Connection
 from penstock.runtime.connection import ConnectionTask, Handover, Resumption
 from penstock.session import Takeover
+from penstock.spi import Connection
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0

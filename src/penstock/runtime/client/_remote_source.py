@@ -35,17 +35,6 @@ from penstock.core import (
 )
 from penstock.core import subscribe as subscribe_here
 from penstock.logs import Log
-from penstock.plugins import (
-    Reconnect,
-    Registry,
-    Serializer,
-    TransportOptions,
-    Url,
-    build_registry,
-    check_permitted,
-    parse_url,
-    resolve_serializer,
-)
 from penstock.runtime.client._connect import check_setup, with_auth
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
@@ -69,6 +58,17 @@ from penstock.runtime.connection import (
     refuse_unknown,
 )
 from penstock.runtime.service import Service
+from penstock.spi import (
+    Reconnect,
+    Registry,
+    Serializer,
+    TransportOptions,
+    Url,
+    build_registry,
+    check_permitted,
+    parse_url,
+    resolve_serializer,
+)
 
 T = TypeVar("T")
 

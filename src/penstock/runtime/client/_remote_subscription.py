@@ -35,10 +35,10 @@ from penstock.api import (
     split_packed,
 )
 from penstock.core import Report, Scope
-from penstock.plugins import may_reconnect
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.connection import Peer, RemoteStream
+from penstock.spi import may_reconnect
 
 _log: Final = logging.getLogger("penstock")
 

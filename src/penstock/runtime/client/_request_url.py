@@ -5,10 +5,10 @@ from typing import Any, TypeVar, Unpack, overload
 
 from penstock.api import UsageError
 from penstock.core import check_in_trio
-from penstock.plugins import Serializer, parse_url
 from penstock.runtime.client._connect import connect
 from penstock.runtime.client._options import ConnectOptions
 from penstock.runtime.connection import refuse_unknown
+from penstock.spi import Serializer, parse_url
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""A publisher behind a URL whose scheme a plugin reads without a connection (`penstock.plugins.UrlSource`), as a source.
+"""A publisher behind a URL whose scheme a plugin reads without a connection (`penstock.spi.UrlSource`), as a source.
 
 Rules of this file:
 
@@ -26,8 +26,8 @@ from penstock.api import (
     shown,
 )
 from penstock.core import Scope, Source
-from penstock.plugins import ElementSink, Registry, Serializer, SourceOptions, TransportOptions, Url, UrlSource
 from penstock.runtime.connection import Decoder
+from penstock.spi import ElementSink, Registry, Serializer, SourceOptions, TransportOptions, Url, UrlSource
 
 
 def check_connectable(registry: Registry, url: Url) -> None:

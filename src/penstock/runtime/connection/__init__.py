@@ -6,7 +6,8 @@ May import `penstock.runtime.service`, and what `penstock.runtime` may.
 from penstock.runtime.connection._access_log import AccessLog, limited_access_log
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
-from penstock.runtime.connection._decoder import Announced, Decoder
+from penstock.runtime.connection._context import MemoryHolder, SharedMemory
+from penstock.runtime.connection._decoder import AnnouncedSerializer, Decoder
 from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
@@ -22,7 +23,7 @@ from penstock.runtime.connection._extensions_for import (
     if_used,
 )
 from penstock.runtime.connection._goodbye import close
-from penstock.runtime.connection._links import ReplaceLink
+from penstock.runtime.connection._link_switcher import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import (
     DEFAULT_DIALECT,
@@ -37,7 +38,6 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
     with_extensions,
 )
-from penstock.runtime.connection._parts import MemoryHolder, SharedMemory
 from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
@@ -47,7 +47,7 @@ from penstock.runtime.connection._unknown_options import NoOptions, refuse_unkno
 __all__ = [
     "DEFAULT_DIALECT",
     "AccessLog",
-    "Announced",
+    "AnnouncedSerializer",
     "Authenticate",
     "Authorizer",
     "ConnectionEvents",

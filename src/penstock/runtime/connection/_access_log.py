@@ -16,8 +16,8 @@ import trio
 
 from penstock.api import PublicError, quoted_text, text_of
 from penstock.core import LimitedLog, limited_log
-from penstock.plugins import PeerIdentity
 from penstock.session import SendingStream, Session
+from penstock.spi import PeerIdentity
 
 ACCESS: Final = "penstock.access"
 """The name of the logger."""

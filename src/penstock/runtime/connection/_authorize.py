@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from penstock.api import NotAvailable, PublicError, Request
 from penstock.core import Report, report
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service import Service
+from penstock.spi import PeerIdentity
 
 Wait: TypeAlias = Callable[[Awaitable[Any], Callable[[Any, Exception | None], None]], None]
 """Awaits in a task of the connection, and calls the function with the outcome."""

@@ -24,23 +24,23 @@ import trio
 
 from penstock.api import ConnectionLost, LimitExceeded, Limits
 from penstock.core import Report, report
-from penstock.plugins import Connection, PeerIdentity, PeerStatistics, Registry
 from penstock.runtime.connection._access_log import failure_reason
+from penstock.runtime.connection._context import ConnectionContext, SharedMemory
 from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._goodbye import close, linger
 from penstock.runtime.connection._incoming_requests import IncomingRequests
 from penstock.runtime.connection._inline_tasks import READER, InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
-from penstock.runtime.connection._link import Link
-from penstock.runtime.connection._links import Links, ReplaceLink
-from penstock.runtime.connection._parts import ConnectionParts, SharedMemory
+from penstock.runtime.connection._link_switcher import LinkSwitcher, ReplaceLink
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
+from penstock.runtime.connection._transport_link import TransportLink
 from penstock.runtime.service import Service, content_of, is_shutdown, report_publisher_failure
 from penstock.session import NOT_RESUMED, TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
+from penstock.spi import Connection, PeerIdentity, PeerStatistics, Registry
 
 # A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
@@ -127,7 +127,7 @@ class ConnectionTask:
         (self.serve, self.on_fire_and_forget), self.attach = self._incoming.calls, self._incoming.attach
         self.source_of = self._incoming.source_of
         leaving = LazyEvent()
-        self._parts = ConnectionParts(
+        self._parts = ConnectionContext(
             session=self.session,
             limits=settings.limits,
             turns=turns,
@@ -141,7 +141,7 @@ class ConnectionTask:
             over=LazyEvent(),
             leaving=leaving,
         )
-        self._links = Links(connection, self._parts, settings.replace_link, self._use, events)
+        self._link_switcher = LinkSwitcher(connection, self._parts, settings.replace_link, self._use, events)
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
         self.session.streams.use.publishes = settings.publishes
         self.session.streams.content_of = settings.content_of
@@ -153,7 +153,7 @@ class ConnectionTask:
     @property
     def connection(self) -> Connection:
         """The transport connection that is used now."""
-        return self._links.current.connection
+        return self._link_switcher.current.connection
 
     @property
     def is_open(self) -> LazyEvent:
@@ -172,7 +172,7 @@ class ConnectionTask:
             self.session.channel.on_buffered = budget.note_bytes
         try:
             self._parts.timer.reschedule()
-            nursery.start_soon(self._parts.runner.run_for, self._links, name=READER)
+            nursery.start_soon(self._parts.runner.run_for, self._link_switcher, name=READER)
             try:
                 while True:
                     # A cancel from outside reaches only this wait, because the host is shielded. Then this side says goodbye.
@@ -181,9 +181,9 @@ class ConnectionTask:
                         break
                     if self.handover is not None and self.handover.is_due(self.session):
                         # The transport belongs to another connection task from now on, so no link is looked for.
-                        await hand_over(self.handover, self._links.current, self._parts, self.identify().principal)
+                        await hand_over(self.handover, self._link_switcher.current, self._parts, self.identify().principal)
                         break
-                    self._links.follow()
+                    self._link_switcher.follow()
             finally:
                 await self._end()
         finally:
@@ -199,9 +199,9 @@ class ConnectionTask:
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
             # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
-            if self._links.has_ended:
+            if self._link_switcher.has_ended:
                 release_session(self.session)
-                self._links.release()
+                self._link_switcher.release()
 
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
@@ -211,16 +211,16 @@ class ConnectionTask:
             self.session.close(reason)
         finally:
             batcher.is_requesting = False
-            self._links.current.writer.flush()
+            self._link_switcher.current.writer.flush()
         self._parts.timer.reschedule()  # from now on the answer has a deadline
-        if self._links.current.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
+        if self._link_switcher.current.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
             self._parts.leaving.set()
             self._parts.timer.wake()
 
     def cut(self) -> None:
         """End at once and without a goodbye, for a peer that has not said hello: in a flood of such peers each must cost little."""
         # The writer first: nothing is sent to this peer any more.
-        self._links.current.writer.stop()
+        self._link_switcher.current.writer.stop()
         self.session.end_of_input()
 
     @property
@@ -236,12 +236,12 @@ class ConnectionTask:
 
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
-        if self._links.has_ended:  # released: it holds nothing, and its session cannot be asked
+        if self._link_switcher.has_ended:  # released: it holds nothing, and its session cannot be asked
             return 0
         if self._parts.resumption is not None and self._parts.resumption.is_suspended:  # no link holds anything
             return self.session.held() + self._parts.runner.tasks * TASK_BYTES
         # Of a link: bytes in flight, read ahead, and in the transport. The budget would not see them otherwise.
-        return self.session.held() + self._links.current.held() + self._parts.runner.tasks * TASK_BYTES
+        return self.session.held() + self._link_switcher.current.held() + self._parts.runner.tasks * TASK_BYTES
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Say goodbye: of all connections this one holds the most, and all together hold too much."""
@@ -253,7 +253,7 @@ class ConnectionTask:
     # --- for the session
 
     def wake(self) -> None:
-        """Do nothing: something was queued before there was a link, whose writer looks first thing. `Link` replaces this in the outbox."""
+        """Do nothing: something was queued before there was a link, whose writer looks first thing. `TransportLink` replaces this in the outbox."""
 
     def identify(self) -> PeerIdentity:
         """Return the identity of the peer, with the principal that an extension or the service has recognised."""
@@ -287,14 +287,14 @@ class ConnectionTask:
         self.handover = None
         resumption = self._parts.resumption
         if resumption is not None:
-            if resumption.begin(self.session, self._links, self.identify()):
-                self._links.keep(resumption)
+            if resumption.begin(self.session, self._link_switcher, self.identify()):
+                self._link_switcher.keep(resumption)
                 self.counts.resumption = resumption
             else:
                 # The peer lacks the extension: a lost link ends this connection, as any other.
                 self._parts.resumption = None
         self.opened_at = trio.current_time()
-        self._links.current.on_open()
+        self._link_switcher.current.on_open()
         self._events.report_opened(self.identify(), self.session.channel.dialect.name)
         self.is_open.set()
 
@@ -342,14 +342,14 @@ class ConnectionTask:
 
     def _needs_action(self) -> bool:
         # `leaving` is set by the session's end, by a goodbye that has no answer, or by a failure of the host.
-        links, handover = self._links, self.handover
+        links, handover = self._link_switcher, self.handover
         if self._parts.leaving.is_set() or (handover is not None and handover.is_due(self.session)):
             return True
         return links.current.ended.is_set() and not links.is_followed
 
     async def _end(self) -> None:
         """Say goodbye, and end all tasks of the connection."""
-        links = self._links
+        links = self._link_switcher
         try:
             # First: if a dialect raised inside `leave`, the host would have no deadline.
             links.limit(self._settings.limits.drain)
@@ -364,13 +364,13 @@ class ConnectionTask:
     async def _say_goodbye(self) -> None:
         """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, also if the peer does not react."""
         # The link of this moment: a hook that is asked for another one is cancelled below.
-        limits, session, link, is_sent = self._settings.limits, self.session, self._links.current, False
+        limits, session, link, is_sent = self._settings.limits, self.session, self._link_switcher.current, False
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
             # The session is over when the answer has arrived, or when its own deadline has passed. A link that has ended brings no answer:
             # a hook that still looks for another one is not waited for, because a session that is closing takes no other link.
             if session.channel.dialect.answers_goodbye and not link.ended.is_set():
                 await self._parts.timer.wait_until(lambda: self._parts.over.is_set() or link.ended.is_set())
-            if link.ended.is_set() and not self._links.is_followed:
+            if link.ended.is_set() and not self._link_switcher.is_followed:
                 session.end_of_input()  # this end of the transport is the answer to the goodbye
             link.on_goodbye()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
@@ -380,11 +380,11 @@ class ConnectionTask:
         # If this side has a reason of its own, the missing answer is only its consequence.
         self.on_end(session.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time"))
         # The writer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
-        self._links.stop()
+        self._link_switcher.stop()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
         await self._close(link.connection, in_good_order=is_sent and has_parted)
-        if self._links.current is not link:  # replaced while the goodbye was under way
-            await self._close(self._links.current.connection, in_good_order=False)
+        if self._link_switcher.current is not link:  # replaced while the goodbye was under way
+            await self._close(self._link_switcher.current.connection, in_good_order=False)
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings
@@ -397,7 +397,7 @@ def statistics_of(connection: ConnectionTask) -> PeerStatistics:
     return connection.counts.take(now, peer=peer, opened_at=connection.opened_at, buffered=connection.held())
 
 
-async def hand_over(handover: Handover, link: Link, parts: ConnectionParts, principal: object) -> None:
+async def hand_over(handover: Handover, link: TransportLink, parts: ConnectionContext, principal: object) -> None:
     """Give the transport of `link` to a connection that was lost, or refuse to."""
     session = parts.session
     try:

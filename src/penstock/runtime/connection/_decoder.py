@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from penstock.api import Subscriber, Subscription, UsageError, held_of, on_fact_of, on_next_many_of
 from penstock.core import EndedSubscription
-from penstock.plugins import Registry, Serializer, load_error, loaded_none
+from penstock.spi import Registry, Serializer, load_error, loaded_none
 
 _ENDED: Final = EndedSubscription()
 
@@ -30,7 +30,7 @@ def _shown(name: str | None) -> str:
     return ascii((name or "")[:SHOWN_CHARACTERS])
 
 
-class Announced(Serializer):
+class AnnouncedSerializer(Serializer):
     """In the place of a serializer: the elements are read as their publisher announces, or with `otherwise` if it announces nothing.
 
     Elements whose serializer is in `raw` stay bytes.
@@ -67,14 +67,14 @@ class Announced(Serializer):
         return data if self.otherwise is None else self.otherwise.loads(data)
 
 
-class AsAnnounced(Subscriber[Any]):
+class AwaitingSerializer(Subscriber[Any]):
     """Stands above a subscriber until the stream is announced, or begins without that."""
 
     __slots__ = ("_announced", "_subscriber", "_upstream")
 
     _upstream: Subscription
 
-    def __init__(self, subscriber: Subscriber[Any], announced: Announced) -> None:
+    def __init__(self, subscriber: Subscriber[Any], announced: AnnouncedSerializer) -> None:
         self._subscriber = subscriber
         self._announced = announced
 

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.api import UsageError, shown
-from penstock.plugins import Connection, Factory, Registry, Url, check_one_encoding
 from penstock.session import Dialect, DialectFactory, DialectHost, DialectSettings
+from penstock.spi import Connection, Factory, Registry, Url, check_one_encoding
 
 COMPACT: Final = "compact"
 """The name of the encoding that every connection has."""

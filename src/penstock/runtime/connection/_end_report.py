@@ -6,8 +6,8 @@ import trio
 
 from penstock.api import ConnectionLost, Limits, PenstockError, PluginError
 from penstock.core import Report, report
-from penstock.plugins import Connection
 from penstock.session import CUT, CUT_EARLY
+from penstock.spi import Connection
 
 DISCONNECTS: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 """Raised by a transport when the peer or the network is gone."""

@@ -28,7 +28,11 @@ from penstock.api import (
     split_packed,
 )
 from penstock.core import TappedStream, size_of
-from penstock.plugins import (
+from penstock.runtime.connection._access_log import AccessLog
+from penstock.runtime.connection._tapped_sending import TappedSending
+from penstock.runtime.service import StreamCount
+from penstock.session import SendingStream, Session
+from penstock.spi import (
     ConnectionClosed,
     ConnectionOpened,
     ConnectionResumed,
@@ -39,10 +43,6 @@ from penstock.plugins import (
     StreamEnded,
     StreamOpened,
 )
-from penstock.runtime.connection._access_log import AccessLog
-from penstock.runtime.connection._tapped_sending import TappedSending
-from penstock.runtime.service import StreamCount
-from penstock.session import SendingStream, Session
 
 _numbers = count(1)  # of connections in this process
 

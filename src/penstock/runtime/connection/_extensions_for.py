@@ -15,7 +15,7 @@ import attrs
 
 from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
 from penstock.core import Report, report
-from penstock.plugins import Factory, PeerIdentity, Registry
+from penstock.spi import Factory, PeerIdentity, Registry
 
 IDS: Final = range(1 << 32)
 """The ids that fit into a hello, of any dialect."""

@@ -3,14 +3,14 @@
 import trio
 
 from penstock.core import Report, report
-from penstock.plugins import Connection
-from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._context import ConnectionContext
 from penstock.runtime.connection._reader import Reader
 from penstock.runtime.connection._writer import Writer
 from penstock.session import ConnectionState
+from penstock.spi import Connection
 
 
-async def linger(connection: Connection, parts: ConnectionParts, reader: Reader, writer: Writer) -> bool:
+async def linger(connection: Connection, parts: ConnectionContext, reader: Reader, writer: Writer) -> bool:
     """Send the goodbye, and give the peer time to read it. Return True if it was sent.
 
     The side that said goodbye first closes first. The other side reads on until then, and so does a side whose goodbye is not answered.

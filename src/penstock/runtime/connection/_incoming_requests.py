@@ -17,7 +17,6 @@ import trio
 
 from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, text_of
 from penstock.core import CLEANUP_SECONDS, Report, Scope, report
-from penstock.plugins import PeerIdentity, Registry
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -31,21 +30,22 @@ from penstock.runtime.service import (
     Handler,
     HandlerCall,
     HandlerCalls,
-    NoPlace,
-    Places,
+    NoSlot,
     PublishedStreams,
     Service,
     StreamSlot,
+    StreamSlots,
     UnfitPayload,
     UnfitPosition,
 )
 from penstock.session import DRAINING, HANDLED, REFUSED, SendingStream, Session
+from penstock.spi import PeerIdentity, Registry
 
 _NO_WAITS: Final[frozenset[trio.CancelScope]] = frozenset()
 """One object for all connections: an empty set has 216 bytes."""
 
 
-class SessionPlaces(Places):
+class SessionSlots(StreamSlots):
     """The places of `Limits.max_subscriptions`. The session counts the streams that it serves, and this tells it of those that linger."""
 
     __slots__ = ("_batcher", "_streams")
@@ -90,7 +90,7 @@ class IncomingRequests:
         events: ConnectionEvents,
         on_violation: Report,
     ) -> None:
-        places = SessionPlaces(session, batcher)
+        places = SessionSlots(session, batcher)
         self._service = service
         self._session = session
         self._runner = runner
@@ -323,7 +323,7 @@ def _refusal(error: CannotOpen) -> str:
     # The text of these is for the peer.
     if isinstance(error, FactoryFailed | UnfitPayload | UnfitPosition):
         return str(error)
-    return REFUSED if isinstance(error, NoPlace) else NO_SUCH
+    return REFUSED if isinstance(error, NoSlot) else NO_SUCH
 
 
 def _reason(error: CannotOpen) -> str:

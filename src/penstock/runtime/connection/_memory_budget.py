@@ -14,7 +14,7 @@ Rules of this file:
 
 from typing import Final
 
-from penstock.runtime.connection._parts import MemoryHolder
+from penstock.runtime.connection._context import MemoryHolder
 
 FULL: Final = 0.80
 

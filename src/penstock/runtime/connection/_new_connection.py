@@ -9,13 +9,13 @@ import attrs
 import trio
 
 from penstock.api import Extension, PenstockError, PluginError, Role, UsageError
-from penstock.plugins import Connection, Registry, Url
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
 from penstock.runtime.connection._encodings import in_encoding_of_url, takes_encodings
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._extensions_for import NegotiableExtensions
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.session import DialectFactory, DialectSettings, Session, SessionDelegate, protocol_detector
+from penstock.spi import Connection, Registry, Url
 
 DEFAULT_DIALECT: Final = "rsio"
 """The dialect of a URL without a '+', for a client. A server speaks all dialects at such a URL."""

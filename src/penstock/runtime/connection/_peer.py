@@ -20,7 +20,12 @@ from penstock.api import (
     shown,
 )
 from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
-from penstock.plugins import (
+from penstock.runtime.connection._connection import ConnectionTask, statistics_of
+from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer, Decoder
+from penstock.runtime.connection._remote_stream import RemoteStream
+from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
+from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
+from penstock.spi import (
     PeerIdentity,
     PeerStatistics,
     Registry,
@@ -29,11 +34,6 @@ from penstock.plugins import (
     load_answer,
     resolve_serializer,
 )
-from penstock.runtime.connection._connection import ConnectionTask, statistics_of
-from penstock.runtime.connection._decoder import Announced, AsAnnounced, Decoder
-from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
-from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
 
 T = TypeVar("T")
 
@@ -329,7 +329,7 @@ class Peer:
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         if serializer is kind is None:
             # Neither was given: the announcement of the publisher decides, and without one the elements stay bytes.
-            return Announced(self._registry)
+            return AnnouncedSerializer(self._registry)
         return resolve_serializer(self._registry, serializer, kind)
 
     def __repr__(self) -> str:
@@ -403,8 +403,8 @@ class RemoteSource(Source[Any]):
         if type(reader) is RemoteStream or isinstance(reader, Stream):
             window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
         serializer = self._serializer
-        if isinstance(serializer, Announced):
-            subscriber = AsAnnounced(subscriber, serializer)
+        if isinstance(serializer, AnnouncedSerializer):
+            subscriber = AwaitingSerializer(subscriber, serializer)
         elif serializer is not None:
             subscriber = Decoder(subscriber, serializer)
         self._connection.requests.subscribe(self._publisher, subscriber, window)

@@ -6,12 +6,12 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import Connection
+from penstock.runtime.connection._context import ConnectionContext
 from penstock.runtime.connection._lazy_event import LazyEvent
-from penstock.runtime.connection._parts import ConnectionParts
 from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 from penstock.runtime.connection._writer import Writer
 from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState
+from penstock.spi import Connection
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _EXAMINING: Final = ConnectionState.EXAMINING
@@ -57,7 +57,7 @@ class Reader:
     def __init__(
         self,
         connection: Connection,
-        parts: ConnectionParts,
+        parts: ConnectionContext,
         writer: Writer,
         on_end: Callable[[Exception | None], None],
     ) -> None:

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import trio
 
 from penstock.api import ConnectionLost, Limits, ProtocolError
-from penstock.plugins import Connection, PeerIdentity
 from penstock.session import ActiveResume, ConnectionState, RetainedBytes, Session, retain, rewind
+from penstock.spi import Connection, PeerIdentity
 
 
 def retained_bytes(limits: Limits) -> RetainedBytes:

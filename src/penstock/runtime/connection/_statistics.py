@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from penstock.plugins import DirectionStatistics, PeerIdentity, PeerStatistics, StalledStream, direction_statistics
 from penstock.runtime.connection._resumption import Resumption
 from penstock.session import Session, SessionCounts
+from penstock.spi import DirectionStatistics, PeerIdentity, PeerStatistics, StalledStream, direction_statistics
 
 
 class ConnectionStatistics:

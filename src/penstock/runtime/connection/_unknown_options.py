@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import TypedDict
 
 from penstock.api import Limits, UsageError
-from penstock.plugins import TransportOptions
+from penstock.spi import TransportOptions
 
 
 class NoOptions(TypedDict):

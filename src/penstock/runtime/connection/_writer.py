@@ -16,8 +16,8 @@ from typing import Any, Final
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import Bytes, Connection
-from penstock.runtime.connection._parts import ConnectionParts
+from penstock.runtime.connection._context import ConnectionContext
+from penstock.spi import Bytes, Connection
 
 MAX_INLINE_SEND: Final = 256 << 10
 """Bytes that are tried without waiting: the high-water mark (`Limits.outbound_high`, 128 KiB), and the same again of large elements.
@@ -95,7 +95,7 @@ class Writer:
         "in_flight",
     )
 
-    def __init__(self, connection: Connection, parts: ConnectionParts, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(self, connection: Connection, parts: ConnectionContext, on_failure: Callable[[Exception], None]) -> None:
         """`on_failure` is called with what the transport raised."""
         self._connection = connection
         self._parts = parts

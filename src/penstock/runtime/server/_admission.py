@@ -15,10 +15,10 @@ from typing import Final
 import trio
 
 from penstock.api import Limits
-from penstock.plugins import Connection, PeerIdentity
 from penstock.runtime.server._origin import origin_of
 from penstock.runtime.server._refusals import BEFORE_HELLO
 from penstock.session import CONNECTIONS, PER_ADDRESS
+from penstock.spi import Connection, PeerIdentity
 
 SHARE: Final = 8
 """An origin with more than one in this number of the places before the hello is a crowd."""
@@ -27,7 +27,7 @@ MAX_DEPARTING: Final = 4
 """Connections that were cut and are not closed yet, while others are accepted: each still has an open file, of the reserve."""
 
 
-class Place:
+class Slot:
     """The place of one connection among those of a server."""
 
     __slots__ = ("_scope", "address", "cut", "drain", "is_cancelled", "is_suspended", "origin", "peer")
@@ -70,7 +70,7 @@ class _Origin:
 
     def __init__(self) -> None:
         self.count = self.suspended = 0
-        self.handshaking: dict[Place, None] = {}
+        self.handshaking: dict[Slot, None] = {}
 
 
 class Admission:
@@ -78,31 +78,31 @@ class Admission:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._places: set[Place] = set()  # those that count
+        self._places: set[Slot] = set()  # those that count
         self._origins: dict[str, _Origin] = {}  # bounded by the connections
         self._crowds: dict[_Origin, None] = {}  # bounded by SHARE
         # The peer has not said hello. Dicts, because they keep the order: the first is the oldest.
-        self._handshaking: dict[Place, None] = {}
+        self._handshaking: dict[Slot, None] = {}
         self._suspended = 0  # places whose connection has no transport
         self._one_left = trio.lowlevel.ParkingLot()
         self.rate: AcceptRate = AcceptRate(limits.accept_rate)
         self.max_open: int = limits.max_connections
         """Connections that may be open. The server lowers it if the process may not have enough files open."""
-        self.open: set[Place] = set()
+        self.open: set[Slot] = set()
         """The place of each connection, also of those that were cut and are not closed yet."""
-        self.on_cut: Callable[[Place, str], None] = lambda _place, _reason: None
+        self.on_cut: Callable[[Slot, str], None] = lambda _place, _reason: None
         """Called for each connection that is cut, with the reason."""
 
-    def admit(self, connection: Connection, address: str) -> Place | str:
+    def admit(self, connection: Connection, address: str) -> Slot | str:
         """Return a place for `connection` at `address`, or the reason for which there is none."""
         # A plain function, so that no other connection is accepted in between.
         peer = connection.peer
         # A transport may know neither host nor user: memory and pipes. Those connections are not counted by origin.
         origin = origin_of(peer)
         refusal = self._make_room(None if origin is None else self._origins.get(origin))
-        return self._add(Place(peer, origin, address)) if refusal is None else refusal
+        return self._add(Slot(peer, origin, address)) if refusal is None else refusal
 
-    def on_hello(self, place: Place) -> None:
+    def on_hello(self, place: Slot) -> None:
         """Count a connection no longer among those that have not said hello."""
         if place in self._handshaking:
             del self._handshaking[place]
@@ -112,7 +112,7 @@ class Admission:
                 if not self._is_crowd(origin):
                     self._crowds.pop(origin, None)
 
-    def suspend(self, place: Place, *, is_suspended: bool) -> None:
+    def suspend(self, place: Slot, *, is_suspended: bool) -> None:
         """Note whether a connection has lost its transport. It keeps its place, and its client may connect beyond the bounds."""
         if place not in self._places or place.is_suspended == is_suspended:
             return
@@ -122,13 +122,13 @@ class Admission:
         if place.origin is not None:
             self._origins[place.origin].suspended += change
 
-    def is_beyond(self, place: Place) -> bool:
+    def is_beyond(self, place: Slot) -> bool:
         """Return whether a connection has a place beyond the bounds: one that only the client of a suspended connection may use."""
         origin = None if place.origin is None else self._origins.get(place.origin)
         most = self._limits.max_connections_per_address
         return len(self._places) > self.max_open or (origin is not None and origin.count > most)
 
-    def vacate(self, place: Place) -> None:
+    def vacate(self, place: Slot) -> None:
         """Let `place` count no more: its connection is about to close. It may be called again."""
         if place not in self._places:
             return
@@ -142,7 +142,7 @@ class Admission:
             if not origin.count:
                 del self._origins[place.origin]  # a table of every address that ever connected would grow without bound
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: Slot) -> None:
         """Forget a connection that is closed."""
         self.vacate(place)
         self.open.discard(place)
@@ -195,12 +195,12 @@ class Admission:
     def _is_crowd(self, origin: _Origin) -> bool:
         return len(origin.handshaking) > min(self._limits.max_pending_handshakes, self.max_open) / SHARE
 
-    def _crowd(self, origin: _Origin | None) -> dict[Place, None]:
+    def _crowd(self, origin: _Origin | None) -> dict[Slot, None]:
         """Return the silent connections that make room for one of `origin`: its crowd, another crowd, or all connections."""
         crowd = origin if origin is not None and self._is_crowd(origin) else next(iter(self._crowds), None)
         return self._handshaking if crowd is None else crowd.handshaking
 
-    def _cut_oldest(self, handshaking: dict[Place, None], reason: str) -> bool:
+    def _cut_oldest(self, handshaking: dict[Slot, None], reason: str) -> bool:
         oldest = next(iter(handshaking), None)
         if oldest is None:
             return False
@@ -210,7 +210,7 @@ class Admission:
         self.on_cut(oldest, reason)
         return True
 
-    def _add(self, place: Place) -> Place:
+    def _add(self, place: Slot) -> Slot:
         self._places.add(place)
         self.open.add(place)
         # Bounded apart from the rest: a peer before its hello is unknown, and costs a handshake.

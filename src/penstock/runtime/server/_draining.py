@@ -16,9 +16,9 @@ import trio
 
 from penstock.api import Limits
 from penstock.core import Report, report
-from penstock.plugins import Listener
 from penstock.runtime.connection import ConnectionTask, drain_connection, is_quiet
-from penstock.runtime.server._admission import Place
+from penstock.runtime.server._admission import Slot
+from penstock.spi import Listener
 
 LOOK_SECONDS: Final = 0.05
 """Seconds between two looks at the connections. A look takes about 1 µs for each."""
@@ -60,7 +60,7 @@ async def close_listeners(listeners: Sequence[Listener], seconds: float, on_viol
                 report(on_violation, broken)
 
 
-async def cancel_connections(places: Iterable[Place]) -> None:
+async def cancel_connections(places: Iterable[Slot]) -> None:
     """Let every connection say goodbye, a few in each pass of the run loop: 5,000 at the same time held it up for 1.8 s."""
     # A copy: a connection that ends removes itself.
     for number, place in enumerate(tuple(places), 1):

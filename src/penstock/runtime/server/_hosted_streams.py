@@ -31,11 +31,11 @@ from penstock.api import (
     shown,
 )
 from penstock.core import CLEANUP_SECONDS, Relay, Scope, report
-from penstock.plugins import PeerIdentity
 from penstock.runtime.connection import Authorizer, ConnectionEvents, ConnectionSettings, EndedStream
 from penstock.runtime.server._origin import origin_of
-from penstock.runtime.service import CannotOpen, FactoryFailed, NoPlace, Places, PublishedStreams, StreamCount, UnfitPayload
+from penstock.runtime.service import CannotOpen, FactoryFailed, NoSlot, PublishedStreams, StreamCount, StreamSlots, UnfitPayload
 from penstock.session import TASK_BYTES
+from penstock.spi import PeerIdentity
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
@@ -102,7 +102,7 @@ class HostedStreams:
     def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
         """Do what `ConnectionHost.reserve` says."""
         limits = self.settings.limits
-        places = _ClientPlaces(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
+        places = _ClientSlots(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
         if not places.take():
             raise _no_place(limits)
         # Elements that wait for a client that polls outlive their stream: without this they counted neither as places nor as bytes.
@@ -131,7 +131,7 @@ class HostedStreams:
     def _attach(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], protocol: str, events: ConnectionEvents) -> None:
         settings, limits = self.settings, self.settings.limits
         client = _client_of(peer)
-        places = _ClientPlaces(self._counts, client, limits.max_subscriptions, limits.max_connections)
+        places = _ClientSlots(self._counts, client, limits.max_subscriptions, limits.max_connections)
         pattern = settings.service.pattern_of(name)
         began: list[float] = []
 
@@ -154,7 +154,7 @@ class HostedStreams:
             settings.budget.add(hosted)
         try:
             published.open(name, peer, hosted, self.scope)
-        except NoPlace:
+        except NoSlot:
             # Nothing was reported as opened, so nothing is reported as closed.
             self.forget(None, hosted)
             raise _no_place(limits) from None
@@ -196,7 +196,7 @@ def _report_end(events: ConnectionEvents, name: str, pattern: str, began_at: flo
     events.report_closed("closed", None)
 
 
-class _ClientPlaces(Places):
+class _ClientSlots(StreamSlots):
     """The places of one client, counted in the table of the server."""
 
     __slots__ = ("_all", "_client", "_counts", "_most")
@@ -235,12 +235,12 @@ class _Reservation:
 
     __slots__ = ("_budget", "_on_full", "_places", "_report", "held")
 
-    def __init__(self, held: Callable[[], int], on_full: Callable[[], None], settings: ConnectionSettings, places: "_ClientPlaces") -> None:
+    def __init__(self, held: Callable[[], int], on_full: Callable[[], None], settings: ConnectionSettings, places: "_ClientSlots") -> None:
         self.held: Callable[[], int] = held
         self._on_full = on_full
         self._budget = settings.budget
         self._report = settings.on_violation
-        self._places: _ClientPlaces | None = places
+        self._places: _ClientSlots | None = places
 
     def end(self) -> None:
         """Free the place. It may be called again."""

@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 PREFIX: Final = 64
 """Bits of an IPv6 address that count. One subscriber line or machine has at least a network of this size, and all of its 2^64 addresses."""

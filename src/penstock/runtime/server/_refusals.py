@@ -16,8 +16,8 @@ from typing import Final
 import trio
 
 from penstock.core import LimitedLog
-from penstock.plugins import ConnectionRefused, Events, PeerIdentity
 from penstock.session import CONNECTIONS, PER_ADDRESS, REFUSED, connection_reason
+from penstock.spi import ConnectionRefused, Events, PeerIdentity
 
 BEFORE_HELLO: Final = "places:silent"
 FILES: Final = "places:files"

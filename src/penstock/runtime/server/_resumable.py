@@ -18,10 +18,10 @@ from typing import Final, Protocol
 import trio
 
 from penstock.api import ConnectionLost, Extension, Limits, ProtocolError
-from penstock.plugins import Connection
 from penstock.runtime.connection import Handover, Resumption
-from penstock.runtime.server._admission import Place
+from penstock.runtime.server._admission import Slot
 from penstock.session import TOKEN_BYTES, Resume, Resuming, Takeover
+from penstock.spi import Connection
 
 MAX_TOKENS: Final = 8
 """Tokens of a connection that are good while the client has not got the last one, without that last one."""
@@ -30,7 +30,7 @@ MAX_TOKENS: Final = 8
 class OnChange(Protocol):
     """Called when the connection of a place is suspended, and when it is not any more."""
 
-    def __call__(self, place: Place, /, *, is_suspended: bool) -> None: ...
+    def __call__(self, place: Slot, /, *, is_suspended: bool) -> None: ...
 
 
 class ResumableConnections:
@@ -65,10 +65,10 @@ class ServerResumption(Resumption):
 
     waits_for_peer = True
 
-    def __init__(self, limits: Limits, table: ResumableConnections, place: Place) -> None:
+    def __init__(self, limits: Limits, table: ResumableConnections, place: Slot) -> None:
         super().__init__(limits)
         self._table = table
-        self._place: Place | None = place  # None when the connection is over
+        self._place: Slot | None = place  # None when the connection is over
         # The hashes of the tokens that are good; the last token was given with the link of now. The tokens are not kept.
         self._keys: tuple[bytes, ...] = ()
         self._attempt = 0
@@ -214,7 +214,7 @@ class ServerHandover(Handover):
 
 
 def resuming(
-    table: ResumableConnections | None, limits: Limits, place: Place
+    table: ResumableConnections | None, limits: Limits, place: Slot
 ) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
     """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both. Without `table`, nothing."""
     if table is None:

@@ -12,13 +12,13 @@ import trio
 
 from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.core import Report, log_violation
-from penstock.plugins import Registry, TransportOptions
 from penstock.runtime.connection import exit_nursery
 from penstock.runtime.server._draining import OnWaiting
 from penstock.runtime.server._open_files import raise_open_files
 from penstock.runtime.server._serve import Server, serve
 from penstock.runtime.server._stop_signals import StopSignals
 from penstock.runtime.service import Service
+from penstock.spi import Registry, TransportOptions
 
 Main: TypeAlias = Callable[[Server], Awaitable[object]]
 """A task of the program that runs beside the server."""

@@ -19,16 +19,6 @@ import trio
 
 from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
-from penstock.plugins import (
-    AttendingTransport,
-    Connection,
-    Listener,
-    Registry,
-    ServerStatistics,
-    TransportOptions,
-    build_registry,
-    parse_url,
-)
 from penstock.recording import Recorder
 from penstock.runtime.connection import (
     ConnectionEvents,
@@ -56,19 +46,29 @@ from penstock.runtime.connection import (
     with_extensions,
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
-from penstock.runtime.server._admission import Admission, Place
-from penstock.runtime.server._attended import AttendedConnection
-from penstock.runtime.server._door import Door, check_exposed, check_guard, check_shown, listening_url
+from penstock.runtime.server._admission import Admission, Slot
 from penstock.runtime.server._draining import Draining, OnWaiting, cancel_connections, close_listeners
+from penstock.runtime.server._hosted_connection import HostedConnection
 from penstock.runtime.server._hosted_streams import HostedStreams
+from penstock.runtime.server._listening_address import ListeningAddress, check_exposed, check_guard, check_shown, listening_url
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
+from penstock.runtime.server._refused_clients import MOST, RefusedClients
 from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
 from penstock.runtime.server._statistics import ServedConnections
-from penstock.runtime.server._turned_away import MOST, TurnedAway
 from penstock.runtime.service import Service
 from penstock.session import CONNECTIONS
+from penstock.spi import (
+    Connection,
+    Listener,
+    Registry,
+    RequestTransport,
+    ServerStatistics,
+    TransportOptions,
+    build_registry,
+    parse_url,
+)
 
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
@@ -176,8 +176,8 @@ def _new_task(
     extensions: NegotiableExtensions,
     resumable: ResumableConnections | None,
     connection: Connection,
-    place: Place,
-    door: Door,
+    place: Slot,
+    door: ListeningAddress,
     began: float,
 ) -> ConnectionTask:
     agreed = dialects_agreed(connection.facts.protocol, door.dialects)
@@ -225,7 +225,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refusals = Refusals(settings.registry.events)
         admission.on_cut = lambda place, reason: self._refusals.add(reason, place.peer, place.address)
         self._failures = AcceptFailures(settings.on_violation)
-        self._turned_away = TurnedAway(settings.on_violation, settings.registry)
+        self._turned_away = RefusedClients(settings.on_violation, settings.registry)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -344,15 +344,15 @@ class Server(AbstractAsyncContextManager["Server"]):
                 async with trio.open_nursery() as nursery:
                     for listener, (url, dialects) in zip(self._listeners, self._offers, strict=True):
                         transport = self._settings.registry.transport(url.transport)
-                        door = Door(
+                        door = ListeningAddress(
                             address=str(listener.addresses[0]),
                             dialects=dialects,
-                            transport=transport if isinstance(transport, AttendingTransport) else None,
+                            transport=transport if isinstance(transport, RequestTransport) else None,
                         )
                         nursery.start_soon(self._accept, listener, door, watching)
                 self._listeners_done.set()
 
-    async def _accept(self, listener: Listener, door: Door, refusing: trio.Nursery) -> None:
+    async def _accept(self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery) -> None:
         """Accept connections until the listener is closed; wait `PAUSE` seconds after a failure.
 
         `refusing` runs the answers to refused clients. The shutdown cancels it at once.
@@ -372,7 +372,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 if pause:
                     await trio.sleep(pause)
 
-    async def _accept_some(self, listener: Listener, door: Door, refusing: trio.Nursery) -> float:
+    async def _accept_some(self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery) -> float:
         """Admit or refuse the next client and those that wait behind it. Return the seconds to wait before the next one."""
         # A function of its own, whose local names do not keep a connection alive until the next one is accepted.
         unanswered: list[Connection] = []
@@ -396,13 +396,13 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.cut_oldest(FILES)
         self._failures.add(error, trio.current_time())
 
-    def _admit(self, connection: Connection, door: Door, refusing: trio.Nursery, unanswered: list[Connection]) -> float:
+    def _admit(self, connection: Connection, door: ListeningAddress, refusing: trio.Nursery, unanswered: list[Connection]) -> float:
         """Start to serve or to refuse a connection. Return the seconds to wait before the next one is accepted.
 
         If too many are being refused already, it is put into `unanswered`.
         """
         place = self._admission.admit(connection, door.address)
-        if isinstance(place, Place):
+        if isinstance(place, Slot):
             self._nursery.start_soon(self._serve_one, connection, place, door)
             return self._admission.rate.count(trio.current_time())
         self._refusals.add(place, connection.peer, door.address)
@@ -423,19 +423,19 @@ class Server(AbstractAsyncContextManager["Server"]):
             for connection in unanswered:
                 nursery.start_soon(_abort, connection, self._settings.on_violation)
 
-    def _adopt(self, connection: Connection, *, door: Door) -> str | None:
+    def _adopt(self, connection: Connection, *, door: ListeningAddress) -> str | None:
         """Serve a connection that is part of an attended one. Return the reason if there is no place for it."""
         if self._accepting.cancel_called:
             return SHUTDOWN
         place = self._admission.admit(connection, door.address)
-        if not isinstance(place, Place):
+        if not isinstance(place, Slot):
             self._refusals.add(place, connection.peer, door.address)
             return place
         # Not attended again: it is part of a connection that is.
         self._nursery.start_soon(self._serve_one, connection, place, attrs.evolve(door, transport=None))
         return None
 
-    async def _serve_one(self, connection: Connection, place: Place, door: Door) -> None:
+    async def _serve_one(self, connection: Connection, place: Slot, door: ListeningAddress) -> None:
         try:
             await self._run_connection(connection, place, door)
         except Exception as error:  # boundary: one connection; the server and the others go on
@@ -443,7 +443,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         finally:
             await self._close(connection, place)
 
-    async def _close(self, connection: Connection, place: Place) -> None:
+    async def _close(self, connection: Connection, place: Slot) -> None:
         # Before the abort, which may take until its deadline: the place is free at once.
         self._admission.vacate(place)
         try:
@@ -454,7 +454,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         finally:
             self._admission.remove(place)
 
-    async def _run_connection(self, connection: Connection, place: Place, door: Door) -> None:
+    async def _run_connection(self, connection: Connection, place: Slot, door: ListeningAddress) -> None:
         settings, began = self._settings, trio.current_time()
         async with trio.open_nursery() as nursery:
             place.run_in(nursery.cancel_scope)
@@ -465,7 +465,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 if place.is_cancelled:
                     return  # it was cut, or the server shuts down: no goodbye before a hello
                 if door.transport is not None:
-                    host = AttendedConnection(
+                    host = HostedConnection(
                         place,
                         settings,
                         self._streams,
@@ -474,7 +474,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                         adopt=partial(self._adopt, door=door),
                         statistics=self.statistics,
                     )
-                    attended = await host.attend(door.transport, connection)
+                    attended = await host.serve_connection(door.transport, connection)
                     # Tasks of the transport may still wait in this nursery.
                     if attended is None:
                         nursery.cancel_scope.cancel()
@@ -488,7 +488,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
 
-    async def _run_session(self, connection: Connection, place: Place, door: Door, began: float, nursery: trio.Nursery) -> None:
+    async def _run_session(self, connection: Connection, place: Slot, door: ListeningAddress, began: float, nursery: trio.Nursery) -> None:
         task = _new_task(self._settings, self._extensions, self._connections.resumable, connection, place, door, began)
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
@@ -507,7 +507,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.remove(place)  # the connection that was lost has kept its own
             await task.handover.run()
 
-    def _on_hello(self, task: ConnectionTask, place: Place) -> None:
+    def _on_hello(self, task: ConnectionTask, place: Slot) -> None:
         self._admission.on_hello(place)
         # The connection was let in because its client might have been that of a suspended connection.
         if task.opened_at is not None and self._admission.is_beyond(place):

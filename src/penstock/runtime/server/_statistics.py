@@ -7,10 +7,10 @@ from types import MappingProxyType
 import attrs
 import trio
 
-from penstock.plugins import DirectionStatistics, ServerStatistics
 from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, statistics_of, sum_of_directions
 from penstock.runtime.server._draining import Draining
 from penstock.runtime.server._resumable import ResumableConnections
+from penstock.spi import DirectionStatistics, ServerStatistics
 
 
 class ServedConnections:

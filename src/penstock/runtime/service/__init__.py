@@ -1,6 +1,6 @@
 """Publishers by name and handlers of requests: look-up, authorisation, serialising, places. No session and no connection is known in here.
 
-May import `penstock.api`, `penstock.core`, `penstock.logs` and `penstock.plugins`. A transport of another kind (HTTP, say) opens streams
+May import `penstock.api`, `penstock.core`, `penstock.logs` and `penstock.spi`. A transport of another kind (HTTP, say) opens streams
 with `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
 """
 
@@ -8,7 +8,7 @@ from penstock.runtime.service._cannot_open import (
     CannotOpen,
     FactoryFailed,
     Forbidden,
-    NoPlace,
+    NoSlot,
     NoSuchPublisher,
     UnfitPayload,
     UnfitPosition,
@@ -27,7 +27,7 @@ from penstock.runtime.service._receive import Received, receive
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
 from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
-from penstock.runtime.service._stream_slot import PlaceLimit, Places, StreamSlot
+from penstock.runtime.service._stream_slot import PlaceLimit, StreamSlot, StreamSlots
 
 __all__ = [
     "DESCRIPTION",
@@ -39,10 +39,9 @@ __all__ = [
     "Handler",
     "HandlerCall",
     "HandlerCalls",
-    "NoPlace",
+    "NoSlot",
     "NoSuchPublisher",
     "PlaceLimit",
-    "Places",
     "Publication",
     "PublishedStreams",
     "Received",
@@ -51,6 +50,7 @@ __all__ = [
     "StaleElementsWarning",
     "StreamCount",
     "StreamSlot",
+    "StreamSlots",
     "TaskRunner",
     "UnfitPayload",
     "UnfitPosition",

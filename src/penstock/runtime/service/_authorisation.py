@@ -11,9 +11,9 @@ from typing import Final
 
 from penstock.api import NotAvailable, PublicError, Request, UsageError, text_of
 from penstock.core import Report, report
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
 from penstock.runtime.service._service import Service
+from penstock.spi import PeerIdentity
 
 REFUSED_BY_HOOK: Final = "may_open refused it"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from penstock.api import PublicError, Request, public_text
-from penstock.plugins import PeerIdentity
+from penstock.spi import PeerIdentity
 
 MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
 """Decides whether a peer may open what it asks for. Called before any function of a publisher or handler."""
@@ -37,7 +37,7 @@ class UnreadablePayload(PublicError):
     """The payload of a request cannot be read. The peer gets the text. It is not reported here: a peer must not write lines of log."""
 
 
-class NoPlace(CannotOpen):
+class NoSlot(CannotOpen):
     """The peer has as many streams as it may have."""
 
 

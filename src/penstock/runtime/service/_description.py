@@ -13,11 +13,11 @@ from inspect import isawaitable
 from typing import Any, Final, Protocol
 
 from penstock.api import Model, NotAvailable, PublicError, Request, UsageError
-from penstock.plugins import PeerIdentity, Serializer, serializer_name, type_name
 from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
 from penstock.runtime.service._named_requests import PAYLOAD, NamedHandler
 from penstock.runtime.service._router import NoMatch, Route, Router
 from penstock.runtime.service._text_parameters import without_none
+from penstock.spi import PeerIdentity, Serializer, serializer_name, type_name
 
 LONGEST_NAME: Final = 4096
 """Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, get_args, get_origin
 
 from penstock.api import UsageError, shown
-from penstock.plugins import resolve_annotation
+from penstock.spi import resolve_annotation
 
 
 def called_function(function: Callable[..., Any]) -> Any:

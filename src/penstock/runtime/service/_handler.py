@@ -4,10 +4,10 @@ import inspect
 from typing import Any
 
 from penstock.api import UsageError
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
 from penstock.runtime.service._router import check_peer_annotations
 from penstock.runtime.service._text_parameters import without_none
+from penstock.spi import PeerIdentity
 
 
 class Handler:

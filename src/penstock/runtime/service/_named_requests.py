@@ -15,7 +15,12 @@ from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.plugins import (
+from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
+from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
+from penstock.runtime.service._handler import Handler
+from penstock.runtime.service._router import Pattern, Route
+from penstock.runtime.service._text_parameters import without_none
+from penstock.spi import (
     PeerIdentity,
     Registry,
     Serializer,
@@ -27,11 +32,6 @@ from penstock.plugins import (
     dumped_bytes,
     serializer_for,
 )
-from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
-from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
-from penstock.runtime.service._handler import Handler
-from penstock.runtime.service._router import Pattern, Route
-from penstock.runtime.service._text_parameters import without_none
 
 PAYLOAD: Final = "payload"
 """The name of the parameter that gets the payload."""

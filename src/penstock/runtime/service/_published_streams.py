@@ -28,9 +28,8 @@ from penstock.api import (
     text_of,
 )
 from penstock.core import BatchRelay, ChildScope, EndedSubscription, Report, Scope, report, waits_for_demand
-from penstock.plugins import PeerIdentity, Registry, Serializer
 from penstock.runtime.service._authorisation import Authorisation
-from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoPlace, UnreadablePayload
+from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoSlot, UnreadablePayload
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall
 from penstock.runtime.service._pieces import ElementsOfPieces
@@ -38,7 +37,8 @@ from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
 from penstock.runtime.service._service import Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
-from penstock.runtime.service._stream_slot import Places, StreamSlot
+from penstock.runtime.service._stream_slot import StreamSlot, StreamSlots
+from penstock.spi import PeerIdentity, Registry, Serializer
 
 Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
 """Called for each stream that is opened; returns the record that counts its elements, or None if no plugin listens."""
@@ -82,7 +82,7 @@ class PublishedStreams:
         service: Service,
         registry: Registry,
         *,
-        places: Places,
+        places: StreamSlots,
         on_violation: Report,
         may_open: MayOpen | None = None,
         observe: Observe | None = None,
@@ -139,7 +139,7 @@ class PublishedStreams:
 
         `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes. If the publisher fails, it gets a
         PublisherFailed with a text that may be sent to a peer; the exception itself goes to `on_violation`.
-        Raises NoSuchPublisher, Forbidden, UnfitPayload, NoPlace or FactoryFailed; then nothing was signalled, and no place is taken.
+        Raises NoSuchPublisher, Forbidden, UnfitPayload, NoSlot or FactoryFailed; then nothing was signalled, and no place is taken.
         A service with `authorize` is served in this way only if it was asked before: else Forbidden is raised.
         """
         # `authorize` may be async, and this call cannot wait. Without this check a peer would be served that the function refuses.
@@ -148,7 +148,7 @@ class PublishedStreams:
         # The look-up before the place: a name that does not exist must not cost one.
         found = self.find(target, peer)
         if not self._places.take():
-            raise NoPlace(str(target))
+            raise NoSlot(str(target))
         count = None if self._observe is None else self._observe(target)
         on_end = None if count is None else count.on_stream_end
         on_failure = partial(report_publisher_failure, self._on_violation, target=target)

@@ -17,9 +17,9 @@ import trio
 
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.logs import Log
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service._function_annotations import called_function
 from penstock.runtime.service._staging import ELEMENT_BYTES, LONGEST_ID, Attempt, BatchId, Staging
+from penstock.spi import PeerIdentity
 
 ROWS: Final = "rows"
 """The name under which a writer publishes its elements."""

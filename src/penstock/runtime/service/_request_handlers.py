@@ -15,11 +15,11 @@ import trio
 
 from penstock.api import FIRST_BYTE, Model, PublisherStopped, Request, Subscriber, Subscription, UsageError
 from penstock.core import Scope
-from penstock.plugins import PeerIdentity
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._service import Service
-from penstock.runtime.service._stream_slot import Places
+from penstock.runtime.service._stream_slot import StreamSlots
+from penstock.spi import PeerIdentity
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _RESPONSE: Final = Model.RESPONSE
@@ -80,11 +80,11 @@ class HandlerCalls:
 
     __slots__ = ("places", "runner", "scope")
 
-    def __init__(self, runner: TaskRunner, scope: Scope, places: Places) -> None:
+    def __init__(self, runner: TaskRunner, scope: Scope, places: StreamSlots) -> None:
         """`scope` reports failures; no task runs in it."""
         self.runner: TaskRunner = runner
         self.scope: Scope = scope
-        self.places: Places = places
+        self.places: StreamSlots = places
 
 
 class HandlerCall(Subscription):
@@ -141,7 +141,7 @@ class HandlerCall(Subscription):
         # First: from now on the value of the handler is dropped (rule 3.12).
         self._subscriber = self._taker = None
         if self._is_running:
-            # Places are for handlers that run: one that shields itself has its place until it has stopped.
+            # StreamSlots are for handlers that run: one that shields itself has its place until it has stopped.
             self._place_kept = True
             self._calls.places.keep(len(self._data))
         else:

@@ -247,5 +247,5 @@ def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
         if isinstance(kind, type) and kind.__name__ == "Peer" and kind.__module__.partition(".")[0] == "penstock" and name != "return":
             raise UsageError(
                 f"{where}: the parameter {name!r} is annotated with penstock.Peer, the object to subscribe to a connected peer with; "
-                "to get the identity of the peer that asks, annotate it with penstock.plugins.PeerIdentity"
+                "to get the identity of the peer that asks, annotate it with penstock.spi.PeerIdentity"
             )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.api import SharedBatch, Subscriber, Subscription, on_next_many_of
-from penstock.plugins import Serializer, dump_error, dumped_bytes
+from penstock.spi import Serializer, dump_error, dumped_bytes
 
 
 class Serializing(Subscriber[Any], Subscription):

@@ -17,7 +17,6 @@ import attrs
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
 from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.logs import Log
-from penstock.plugins import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._description import LONGEST_NAME, offer_description
 from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
@@ -25,6 +24,7 @@ from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._log_publication import LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
+from penstock.spi import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +38,7 @@ class Publication:
     """As it was given to the decorator."""
     element_size: int
     element_type: Any = None
-    """The type of the elements, for `penstock.plugins.resolve_serializer`; None if it is not known."""
+    """The type of the elements, for `penstock.spi.resolve_serializer`; None if it is not known."""
     type_place: str = ""
     """Where the program gave that type, for messages."""
 
@@ -83,7 +83,7 @@ class Service:
     ) -> None:
         """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
 
-        It is called with the data and, in a parameter annotated `penstock.plugins.PeerIdentity`, the identity of the client; it may be
+        It is called with the data and, in a parameter annotated `penstock.spi.PeerIdentity`, the identity of the client; it may be
         async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False. What else it returns,
         but for True and None, is the principal of the client.
 
@@ -148,7 +148,7 @@ class Service:
 
         The function is called for each subscription and returns a publisher, a source or an iterable; most are async generator functions.
         A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters may also stand
-        behind a ``?``, as in a URL. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer that subscribes.
+        behind a ``?``, as in a URL. A parameter annotated `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes.
 
         The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are sent as JSON, those of
         ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it for a function without an annotation. `serializer` is a name
@@ -225,7 +225,7 @@ class Service:
     def request(self, name: str, *, serializer: str | Serializer | None = None) -> Callable[[F], F]:
         """Answer requests with this name by the decorated ``async def`` function, which returns one value.
 
-        Segments of `name`, parameters behind a ``?`` and parameters annotated `penstock.plugins.PeerIdentity` are given as for `publisher`.
+        Segments of `name`, parameters behind a ``?`` and parameters annotated `penstock.spi.PeerIdentity` are given as for `publisher`.
         A parameter called ``payload`` gets what was sent with the name, converted to its annotation; if it has a default, a request may
         leave the payload out. The return annotation gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes as they
         are; `serializer` names another format for both, or is an object.
@@ -246,7 +246,7 @@ class Service:
         """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
 
         It gets the requests whose data is neither a publisher's name nor a request by name (`request`); a publisher answers with its first
-        element. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity of the peer.
+        element. A parameter annotated `penstock.spi.PeerIdentity` gets the identity of the peer.
         Raises UsageError for a second handler, and for a function that is not async.
         """
         if not inspect.iscoroutinefunction(check_function(function, "request_response")):
@@ -265,7 +265,7 @@ class Service:
     def request_stream(self, function: F) -> F:
         """Answer requests for a stream with the stream that the decorated function returns; most are async generator functions.
 
-        It gets the requests whose data is not a publisher's name. A parameter annotated `penstock.plugins.PeerIdentity` gets the identity
+        It gets the requests whose data is not a publisher's name. A parameter annotated `penstock.spi.PeerIdentity` gets the identity
         of the peer. Raises UsageError for a second handler.
         """
         return self._handle_streaming(Model.STREAM, function)

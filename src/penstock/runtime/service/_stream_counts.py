@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.api import Subscriber, Subscription, on_next_many_of
 from penstock.core import size_of
-from penstock.plugins import Outcome
+from penstock.spi import Outcome
 
 
 class StreamCount:

@@ -1,4 +1,4 @@
-"""Places for streams: a stream keeps its place until it has ended *and* the tasks of its publisher have stopped.
+"""StreamSlots for streams: a stream keeps its place until it has ended *and* the tasks of its publisher have stopped.
 
 If a place were free when the subscriber cancels, a client that subscribes and cancels in a loop would run as many cleanups at the same
 time as it likes: the limit on streams would not bound the tasks.
@@ -10,7 +10,7 @@ from typing import Protocol
 from penstock.core import Scope
 
 
-class Places(Protocol):
+class StreamSlots(Protocol):
     """The places that the streams of one peer share."""
 
     def take(self) -> bool:
@@ -29,7 +29,7 @@ class Places(Protocol):
         """Note that the tasks of a stream have stopped, whether or not the stream has ended."""
 
 
-class PlaceLimit(Places):
+class PlaceLimit(StreamSlots):
     """At most `limit` streams at a time, for a subscriber side that counts its streams nowhere else."""
 
     def __init__(self, limit: int) -> None:
@@ -64,7 +64,7 @@ class StreamSlot:
     scope: Scope
     """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`. Dropped when the stream ends."""
 
-    def __init__(self, places: Places, on_end: Callable[[], None] | None = None, size: int = 0) -> None:
+    def __init__(self, places: StreamSlots, on_end: Callable[[], None] | None = None, size: int = 0) -> None:
         """`on_end` is called when the stream has ended, after its place has been dealt with. `size` is the length of the request's data."""
         self._places = places
         self._size = size

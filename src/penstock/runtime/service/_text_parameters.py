@@ -21,7 +21,7 @@ from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
 from penstock.api import UsageError, shown
-from penstock.plugins import TEXT_FORMS, bare_type
+from penstock.spi import TEXT_FORMS, bare_type
 
 ReadTexts: TypeAlias = Callable[[list[str]], Any]
 """Returns the value of a parameter, of every text that was given for it. Raises ValueError, or what a class of the user raises."""

@@ -1,6 +1,6 @@
 """Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check for each that sends raw bytes.
 
-The checks import only `penstock.api` and `penstock.plugins`, to open connections. They do not use the codecs and the session of penstock,
+The checks import only `penstock.api` and `penstock.spi`, to open connections. They do not use the codecs and the session of penstock,
 because these are under test. A plugin with a protocol of its own brings its requirements as a `WireTable`.
 """
 

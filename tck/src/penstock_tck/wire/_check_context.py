@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 import trio
 
 from penstock.api import ConnectionLost
-from penstock.plugins import Connection, Registry, TransportOptions, Url
+from penstock.spi import Connection, Registry, TransportOptions, Url
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._rsio_forms import Form

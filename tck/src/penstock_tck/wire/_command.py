@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import TransportOptions, parse_url
+from penstock.spi import TransportOptions, parse_url
 from penstock_tck.wire._report import as_json, as_text, lacking, summary
 from penstock_tck.wire._requirement import Requirement
 from penstock_tck.wire._run import check_target

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from penstock_tck.wire._verdict import fail, verify
 
 MAX_RECEIVED: Final = 64 << 20

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._rs_frames import Frame

@@ -4,7 +4,7 @@ from typing import Final
 
 import trio
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._rsio_forms import Form

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.plugins import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
+from penstock.spi import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._missing_publishers import MissingPublishers, missing_text

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from penstock.api import UsageError
-from penstock.plugins import Url
+from penstock.spi import Url
 from penstock_tck.wire._check_context import Connect
 from penstock_tck.wire._missing_publishers import REFUSALS, Refusal
 from penstock_tck.wire._requirement import Requirement

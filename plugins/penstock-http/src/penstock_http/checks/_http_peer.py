@@ -6,7 +6,7 @@ import attrs
 import h11
 from penstock_tck.wire import RawConnection, Target, fail
 
-from penstock.plugins import Connection
+from penstock.spi import Connection
 
 
 @attrs.define

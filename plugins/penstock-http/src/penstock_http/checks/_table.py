@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import trio
 from penstock_tck.wire import CheckContext, WireTable, join_tables
 
-from penstock.plugins import Connection, TransportOptions, Url
+from penstock.spi import Connection, TransportOptions, Url
 from penstock_http._client_connection import open_connection
 from penstock_http.checks._delivery_rows import DELIVERY
 from penstock_http.checks._element_rows import ELEMENTS

@@ -16,7 +16,7 @@ from penstock_spark.audit._carry import Carries, carries_of
 from penstock_spark.audit._chunks import BUCKETS, COLUMNS, LOOKED_AT, READ, Columns, Ints, in_order, starts_of, summaries
 from penstock_spark.audit._copies import Overlap, digests, overlaps_of, without
 from penstock_spark.audit._folder import TWO_RECORDINGS, WHAT_TO_DO, read_whole, unreadable
-from penstock_spark.audit._scan import Carry, scan
+from penstock_spark.audit._scan import WindowState, scan
 
 _SUMMARY_TYPE: Final = ", ".join(
     [*(f"{name} bigint" for name in COLUMNS), "piece bigint", "waits array<bigint>", "digests array<bigint>", "problem string"]
@@ -239,7 +239,7 @@ def _places(rows: Columns) -> dict[Chunk, tuple[int, int]]:
 def _violations(rows: Columns, places: Mapping[Chunk, tuple[int, int]], look: dict[str, Any]) -> Iterator[dict[str, Any]]:
     begin, end = places[look["process"], look["subscription"], look["first_seq"], look["last_seq"]]
     own = {name: column[begin:end] for name, column in rows.items()}
-    for violation in scan(own, Carry(**look["carry"]), is_answered_later=look["is_answered_later"]):
+    for violation in scan(own, WindowState(**look["carry"]), is_answered_later=look["is_answered_later"]):
         yield {"process": look["process"], "subscription": look["subscription"], **attrs.asdict(violation)}
 
 

@@ -33,7 +33,7 @@ NAMES: Final = {
 
 
 @attrs.define
-class Carry:
+class WindowState:
     """The state of a subscription before a row."""
 
     demand: int = 0
@@ -59,7 +59,7 @@ class Violation:
     """The rows around the first one; it begins with ``>``."""
 
 
-def scan(rows: Columns, carry: Carry, *, is_answered_later: bool) -> list[Violation]:
+def scan(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[Violation]:
     """Return the violations in the rows of one chunk, by the position of the first breach. `carry` is moved on.
 
     `is_answered_later`: an on_error stands in a later chunk of the subscription, so no bad request stays without an answer.
@@ -76,7 +76,7 @@ def scan(rows: Columns, carry: Carry, *, is_answered_later: bool) -> list[Violat
     ]
 
 
-def _breaches(rows: Columns, carry: Carry, *, is_answered_later: bool) -> list[tuple[str, Flags]]:
+def _breaches(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[tuple[str, Flags]]:
     """Return for each rule which rows breach it, and move `carry` on."""
     kind, n = rows["kind"], rows["n"]
     count = len(kind)

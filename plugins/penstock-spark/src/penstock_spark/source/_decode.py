@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from penstock.api import PenstockError, ProtocolError, UsageError
-from penstock.plugins import build_registry
-from penstock_spark.source._fitting import fitting
+from penstock.spi import build_registry
+from penstock_spark.source._convert_value import convert_value
 from penstock_spark.source._json_rows import JsonRows
 from penstock_spark.source._runs import Runs, bytes_column
 
@@ -185,7 +185,7 @@ class _MsgpackRows:
             if len(elements) > MOST_MAPS:
                 raise ProtocolError("one of these elements is no map of plain values")  # the decoder then gives each half
         rows = _mappings([self._loads(element) for element in elements])
-        return pa.array([fitting(row, self._kind) for row in rows], self._kind)
+        return pa.array([convert_value(row, self._kind) for row in rows], self._kind)
 
 
 def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[bytes], Any]:

@@ -140,7 +140,7 @@ def ranges_between(start: Offset, end: Offset, least: int) -> list[Range]:
     return [part for each in whole for part in _cut(each, _parts(each, total, least, len(whole)))]
 
 
-def shared_out(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tuple[Range, ...], T]]:
+def pack_into_tasks(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tuple[Range, ...], T]]:
     """Return the ranges of each task. Of more than `TASKS`, small ones with the same addresses share one, and `least` tasks stay.
 
     A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23 s on two cores.

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from penstock_spark.source._counted_plan import CountedPlan
-from penstock_spark.source._offsets import Offset, Range, shared_out
+from penstock_spark.source._offsets import Offset, Range, pack_into_tasks
 from penstock_spark.source._plan import Plan
 from penstock_spark.source._range_reader import Task
 from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
@@ -51,7 +51,7 @@ class _Reading:
     def _tasks(self, ranges: Sequence[tuple[Range, tuple[str, ...]]]) -> list[TaskPartition]:
         # A publisher that keeps nothing is waited for, so its task has no other range.
         least = len(ranges) if self._settings.at_most_once else self._settings.min_partitions
-        return [TaskPartition(*each) for each in shared_out(ranges, least)]
+        return [TaskPartition(*each) for each in pack_into_tasks(ranges, least)]
 
 
 class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # as above

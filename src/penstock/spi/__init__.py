@@ -1,0 +1,199 @@
+"""Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets and TLS for transports, the registry.
+
+May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio are imported at the first use of one.
+A plugin imports this package and `penstock.api`, and nothing else
+of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
+"""
+
+import importlib as _importlib
+import typing as _typing
+
+from penstock.spi._annotations import resolve_annotation
+from penstock.spi._element_errors import dump_error, dumped_bytes, load_error, loaded_none
+from penstock.spi._events import (
+    ConnectionClosed,
+    ConnectionOpened,
+    ConnectionRefused,
+    ConnectionResumed,
+    ConnectionSuspended,
+    Event,
+    Events,
+    Outcome,
+    ReconnectEvent,
+    ReconnectStage,
+    StreamEnded,
+    StreamOpened,
+)
+from penstock.spi._factory import Factory
+from penstock.spi._finding import DISABLE
+from penstock.spi._hookspecs import (
+    GROUP,
+    hookimpl,
+    penstock_connection_closed,
+    penstock_connection_opened,
+    penstock_connection_refused,
+    penstock_connection_resumed,
+    penstock_connection_suspended,
+    penstock_dialects,
+    penstock_encodings,
+    penstock_extensions,
+    penstock_reconnect,
+    penstock_serializers,
+    penstock_signals,
+    penstock_sources,
+    penstock_stream_ended,
+    penstock_stream_opened,
+    penstock_transports,
+)
+from penstock.spi._options import TransportOptions
+from penstock.spi._payloads import encode_payload, load_answer, serializer_for
+from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
+from penstock.spi._plain_readers import DoesNotFit, TypeCodeFailed
+from penstock.spi._plain_texts import TEXT_FORMS, TextForm
+from penstock.spi._plain_types import PlainType, bare_type, plain_type
+from penstock.spi._plain_writer import to_plain
+from penstock.spi._reconnect_policy import Reconnect, may_reconnect
+from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
+from penstock.spi._resolve_serializer import check_serializer_argument, resolve_serializer, serializer_name, type_name
+from penstock.spi._serializer import Serializer, WrongElementType
+from penstock.spi._socket_options import set_tcp_options, tcp_identity, unix_identity
+from penstock.spi._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream, direction_statistics
+from penstock.spi._tls import Tls, certificate_of
+from penstock.spi._tls_failure import tls_failure
+from penstock.spi._unreachable import unreachable
+from penstock.spi._url import Url, check_one_encoding, check_permitted, parse_url
+from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
+
+if _typing.TYPE_CHECKING:
+    from penstock.spi._on_trio import (
+        ByteConnection,
+        Bytes,
+        Connection,
+        ConnectionHost,
+        Listener,
+        MessageConnection,
+        RequestTransport,
+        SocketConnection,
+        SocketListener,
+        TlsConnection,
+        Transport,
+        listen_tcp,
+        listen_unix,
+        open_tcp,
+        open_unix,
+    )
+
+__all__ = [
+    "DISABLE",
+    "GROUP",
+    "TEXT_FORMS",
+    "ByteConnection",
+    "Bytes",
+    "Certificate",
+    "Connection",
+    "ConnectionClosed",
+    "ConnectionFacts",
+    "ConnectionHost",
+    "ConnectionOpened",
+    "ConnectionRefused",
+    "ConnectionResumed",
+    "ConnectionSuspended",
+    "DirectionStatistics",
+    "DoesNotFit",
+    "ElementSink",
+    "Event",
+    "Events",
+    "Factory",
+    "Listener",
+    "MessageConnection",
+    "Outcome",
+    "PeerIdentity",
+    "PeerStatistics",
+    "PlainType",
+    "PluginReport",
+    "PluginStatus",
+    "Problem",
+    "Reconnect",
+    "ReconnectEvent",
+    "ReconnectStage",
+    "Registry",
+    "RequestTransport",
+    "Serializer",
+    "ServerStatistics",
+    "SocketConnection",
+    "SocketListener",
+    "SourceOptions",
+    "StalledStream",
+    "StreamEnded",
+    "StreamOpened",
+    "TextForm",
+    "Tls",
+    "TlsConnection",
+    "Transport",
+    "TransportOptions",
+    "TypeCodeFailed",
+    "UnixCredentials",
+    "Url",
+    "UrlSource",
+    "WrongElementType",
+    "bare_type",
+    "build_registry",
+    "certificate_of",
+    "check_one_encoding",
+    "check_permitted",
+    "check_serializer_argument",
+    "direction_statistics",
+    "dump_error",
+    "dumped_bytes",
+    "encode_payload",
+    "hookimpl",
+    "listen_tcp",
+    "listen_unix",
+    "load_answer",
+    "load_error",
+    "loaded_none",
+    "may_reconnect",
+    "open_tcp",
+    "open_unix",
+    "parse_url",
+    "penstock_connection_closed",
+    "penstock_connection_opened",
+    "penstock_connection_refused",
+    "penstock_connection_resumed",
+    "penstock_connection_suspended",
+    "penstock_dialects",
+    "penstock_encodings",
+    "penstock_extensions",
+    "penstock_reconnect",
+    "penstock_serializers",
+    "penstock_signals",
+    "penstock_sources",
+    "penstock_stream_ended",
+    "penstock_stream_opened",
+    "penstock_transports",
+    "plain_type",
+    "resolve_annotation",
+    "resolve_serializer",
+    "serializer_for",
+    "serializer_name",
+    "set_tcp_options",
+    "tcp_identity",
+    "tls_failure",
+    "to_plain",
+    "type_name",
+    "unix_identity",
+    "unreachable",
+]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    if name in __all__:
+        on_trio = _importlib.import_module("penstock.spi._on_trio")
+        globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})
+        return globals()[name]
+    raise AttributeError(f"module 'penstock.spi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
